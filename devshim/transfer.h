@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copies to the host that travel apart from the call: the record carries a transfer id, the bytes come with a later answer (small ones inside it) or as data
+ * of their own, and are in place before the call returns that tells the application of the copy's end.
+ *
+ * Thread rule: all functions may be called from any thread. */
+#pragma once
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include "wire/frame.h"
+
+/* Where the bytes go: depth slices of height rows of width bytes. A plain copy is one row. */
+struct transfer {
+	uint8_t *to;
+	size_t width, height, depth;
+	size_t pitch, slice;        /* bytes from row to row and from slice to slice in memory */
+};
+
+/* Notes a transfer and returns its id (1 and up), 0 without memory. It ends when an answer delivers it, or with transfer_drop. */
+uint64_t transfer_new(const struct transfer *t);
+static inline uint64_t transfer_new_plain(void *to, size_t n)
+{
+	return transfer_new(&(struct transfer){.to = to, .width = n, .height = 1, .depth = 1, .pitch = n, .slice = n});
+}
+/* Forgets a transfer whose call failed. */
+void transfer_drop(uint64_t id);
+/* Copies bytes of the transfer's stream (from `offset` on) to their place. False past the end. */
+bool transfer_place(const struct transfer *t, uint64_t offset, const void *p, size_t n);
+/* Places all deliveries of an answer. Returns the bytes of its bulk that they took, or -errno. */
+int64_t transfer_deliver(const struct frame *f, const uint8_t *bulk);
