@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The scudafs mounts of this machine. One thread. */
+#include "mount/mounts.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <mntent.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* Calls visit for each scudafs mount until it returns true. getmntent undoes the octal escapes of the paths.
+ */
+static bool each(bool (*visit)(const struct mntent *m, void *arg), void *arg)
+{
+	FILE *f = setmntent("/proc/self/mounts", "re");
+	char line[8192];
+	struct mntent m;
+	bool found = false;
+
+	if (!f)
+		return false;
+	while (!found && getmntent_r(f, &m, line, sizeof(line)))
+		if (!strcmp(m.mnt_type, "fuse.scudafs"))
+			found = visit(&m, arg);
+	endmntent(f);
+	return found;
+}
+
+static void copy(struct mount_entry *out, const struct mntent *m)
+{
+	snprintf(out->source, sizeof(out->source), "%s", m->mnt_fsname);
+	snprintf(out->dir, sizeof(out->dir), "%s", m->mnt_dir);
+}
+
+struct search {
+	size_t left;
+	const char *dir;
+	bool found;
+	struct mount_entry *out;
+};
+
+static bool count_down(const struct mntent *m, void *arg)
+{
+	struct search *s = arg;
+
+	if (s->left--)
+		return false;
+	copy(s->out, m);
+	return true;
+}
+
+bool mounts_get(size_t index, struct mount_entry *out)
+{
+	return each(count_down, &(struct search){.left = index, .out = out});
+}
+
+/* The last entry of a folder is the topmost mount on it. */
+static bool same_dir(const struct mntent *m, void *arg)
+{
+	struct search *s = arg;
+
+	if (!strcmp(m->mnt_dir, s->dir)) {
+		copy(s->out, m);
+		s->found = true;
+	}
+	return false;
+}
+
+bool mounts_at(const char *dir, struct mount_entry *out)
+{
+	char path[PATH_MAX];
+	struct search s = {.dir = path, .out = out};
+
+	if (!mounts_absolute(dir, path))
+		return false;
+	each(same_dir, &s);
+	return s.found;
+}
+
+/* realpath fails on the mount point of a dead daemon, so only its parent is resolved by it then. */
+bool mounts_absolute(const char *dir, char *out)
+{
+	char parent[PATH_MAX], *name;
+	size_t n = strlen(dir);
+
+	if (realpath(dir, out))
+		return true;
+	if (errno != ENOTCONN && errno != ECONNABORTED && errno != EIO)
+		return false;
+	while (n > 1 && dir[n - 1] == '/')
+		n--;
+	if (n >= sizeof(parent)) {
+		errno = ENAMETOOLONG;
+		return false;
+	}
+	memcpy(parent, dir, n);
+	parent[n] = '\0';
+	name = strrchr(parent, '/');
+	if (name)
+		*name++ = '\0';
+	if (!realpath(!name ? "." : *parent ? parent : "/", out))
+		return false;
+	n = strlen(out);
+	if (!strcmp(out, "/"))
+		n = 0;
+	if ((size_t)snprintf(out + n, PATH_MAX - n, "/%s", name ? name : parent) >= PATH_MAX - n) {
+		errno = ENAMETOOLONG;
+		return false;
+	}
+	return true;
+}
+
+int mounts_state(const char *dir)
+{
+	char path[PATH_MAX + 16];
+	struct stat st;
+
+	snprintf(path, sizeof(path), "%s/version", dir);
+	return stat(path, &st) ? -errno : 0;
+}
+
+static int fusermount(const char *dir, bool lazy)
+{
+	int status;
+	pid_t pid = fork();
+
+	if (pid < 0)
+		return -errno;
+	if (!pid) {
+		int null = open("/dev/null", O_RDWR);
+		dup2(null, STDERR_FILENO);
+		execlp("fusermount3", "fusermount3", lazy ? "-uz" : "-u", "--", dir, (char *)NULL);
+		_exit(127);
+	}
+	while (waitpid(pid, &status, 0) < 0)
+		if (errno != EINTR)
+			return -errno;
+	if (WIFEXITED(status) && !WEXITSTATUS(status))
+		return 0;
+	return WIFEXITED(status) && WEXITSTATUS(status) == 127 ? -ENOENT : -EBUSY;
+}
+
+int mounts_remove(const char *dir, bool lazy)
+{
+	if (!umount2(dir, UMOUNT_NOFOLLOW | (lazy ? MNT_DETACH : 0)))
+		return 0;
+	return errno == EPERM ? fusermount(dir, lazy) : -errno;
+}

@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The -o options as a table. A name that nobody knows is refused, because a mistyped key= must not mount in
+ * clear. One thread. */
+#include "mount/options.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include "mount/command.h"
+
+enum kind { KEY, LOG_FILE, ALLOW_OTHER, FUSE, IGNORED };
+
+static const struct option_name {
+	const char *name;
+	enum kind kind;
+	bool valued;
+} names[] = {
+	{"key", KEY, true},
+	{"log", LOG_FILE, true},
+	{"allow_other", ALLOW_OTHER, false},
+	{"ro", FUSE, false},
+	{"noexec", FUSE, false},
+	{"noatime", FUSE, false},
+	{"default_permissions", FUSE, false},
+	{"fsname", FUSE, true},
+	/* What mount(8), fstab and systemd say to themselves, and what the mount is anyway. */
+	{"defaults", IGNORED, false},
+	{"rw", IGNORED, false},
+	{"nosuid", IGNORED, false},
+	{"nodev", IGNORED, false},
+	{"dev", IGNORED, false},
+	{"suid", IGNORED, false},
+	{"exec", IGNORED, false},
+	{"atime", IGNORED, false},
+	{"relatime", IGNORED, false},
+	{"auto", IGNORED, false},
+	{"noauto", IGNORED, false},
+	{"_netdev", IGNORED, false},
+	{"nofail", IGNORED, false},
+	{"user", IGNORED, false},
+	{"users", IGNORED, false},
+	{"nouser", IGNORED, false},
+	{"owner", IGNORED, false},
+	{"group", IGNORED, false},
+	{"sync", IGNORED, false},
+	{"async", IGNORED, false},
+};
+
+int options_servers(struct options *o, const char *list)
+{
+	char *save = NULL;
+
+	o->server_list = strdup(list);
+	if (!o->server_list)
+		return fail(EXIT_USAGE, "%m");
+	for (char *s = strtok_r(o->server_list, ",", &save); s; s = strtok_r(NULL, ",", &save)) {
+		if (o->server_count == MOUNT_SERVERS)
+			return fail(EXIT_USAGE, "at most %d servers", MOUNT_SERVERS);
+		o->servers[o->server_count++] = s;
+	}
+	return o->server_count ? 0 : fail(EXIT_USAGE, "'%s' names no server", list);
+}
+
+/* The daemon may change its working folder, so paths become absolute here. */
+static int set_path(char **out, const char *path)
+{
+	char cwd[4096];
+
+	free(*out);
+	if (*path == '/' || !getcwd(cwd, sizeof(cwd)))
+		*out = strdup(path);
+	else if (asprintf(out, "%s/%s", cwd, path) < 0)
+		*out = NULL;
+	return *out ? 0 : fail(EXIT_USAGE, "%m");
+}
+
+static int add_fuse(struct options *o, const char *word)
+{
+	size_t n = strlen(o->fuse);
+
+	if ((size_t)snprintf(o->fuse + n, sizeof(o->fuse) - n, "%s%s", n ? "," : "", word) >=
+		sizeof(o->fuse) - n)
+		return fail(EXIT_USAGE, "the options are too long");
+	return 0;
+}
+
+static int parse_word(struct options *o, const char *word, bool sloppy)
+{
+	size_t n = strcspn(word, "=");
+	const char *value = word[n] ? word + n + 1 : NULL;
+
+	if (!strncmp(word, "x-", 2) || !strncmp(word, "X-", 2) || !strncmp(word, "comment=", 8) ||
+		!strncmp(word, "user=", 5))
+		return 0;
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		if (strncmp(names[i].name, word, n) || names[i].name[n])
+			continue;
+		if (names[i].valued != (value && *value))
+			return fail(EXIT_USAGE, "option %s %s", names[i].name,
+				names[i].valued ? "needs a value: -o NAME=VALUE" : "takes no value");
+		switch (names[i].kind) {
+		case KEY: return set_path(&o->key_file, value);
+		case LOG_FILE: return set_path(&o->log_file, value);
+		case ALLOW_OTHER: o->allow_other = true; return 0;
+		case FUSE: return add_fuse(o, word);
+		case IGNORED: return 0;
+		}
+	}
+	return sloppy ? 0
+		      : fail(EXIT_USAGE,
+				"there is no option '%.*s' (known: key=FILE, allow_other, log=FILE, and "
+				"those of mount(8))",
+				(int)n, word);
+}
+
+int options_parse(struct options *o, const char *text, bool sloppy)
+{
+	char *copy = strdup(text), *save = NULL;
+	int r = copy ? 0 : fail(EXIT_USAGE, "%m");
+
+	for (char *w = copy ? strtok_r(copy, ",", &save) : NULL; w && !r; w = strtok_r(NULL, ",", &save))
+		r = parse_word(o, w, sloppy);
+	free(copy);
+	return r;
+}
+
+void options_finish(struct options *o)
+{
+	free(o->server_list);
+	free(o->key_file);
+	free(o->log_file);
+	*o = (struct options){0};
+}

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a mount is asked to be: the server list and the -o options, the same for scudafs mount, scudafs run
+ * and mount(8). */
+#pragma once
+#include <stdbool.h>
+#include <stddef.h>
+#include "scudafs/daemon.h"
+
+struct options {
+	char *server_list; /* owned copy that `servers` points into */
+	const char *servers[MOUNT_SERVERS];
+	size_t server_count;
+	char *key_file, *log_file; /* absolute, owned, or NULL */
+	char fuse[256]; /* options for libfuse, comma separated */
+	bool allow_other;
+};
+
+/* HOST[:PORT][,HOST...]. Returns 0, or EXIT_USAGE after it told why. */
+int options_servers(struct options *o, const char *list);
+/* One -o argument. `sloppy`: unknown options are ignored, as mount(8) asks with -s. Returns 0, or EXIT_USAGE
+ * after it told why. */
+int options_parse(struct options *o, const char *text, bool sloppy);
+void options_finish(struct options *o);

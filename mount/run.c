@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* scudafs run: finds a mount, or makes a private one, and runs a program with our libcuda.so.1 in front of
+ * its library path. With a mount that is there the program takes the place of this process; a private mount
+ * lives as long as the program. One thread. */
+#include "mount/command.h"
+#include <errno.h>
+#include <getopt.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include "mount/mounts.h"
+#include "mount/options.h"
+#include "mount/start.h"
+
+/* Installed (PREFIX/bin, PREFIX/lib/scudafs), or in the build folder (bin, lib). */
+static const char *const shim_places[] = {"../lib/scudafs/libcuda.so.1", "../lib/libcuda.so.1", NULL};
+
+static int set_environment(const char *dir, const char *gpus)
+{
+	const char *old = getenv("LD_LIBRARY_PATH");
+	char shim[PATH_MAX], *path = NULL;
+
+	if (!installed_file(shim_places, shim))
+		return fail(EXIT_RUN, "libcuda.so.1 of scudafs is not installed with this program (looked in "
+				      "../lib/scudafs and ../lib)");
+	*strrchr(shim, '/') = '\0';
+	if (asprintf(&path, "%s%s%s", shim, old && *old ? ":" : "", old ? old : "") < 0)
+		return fail(EXIT_RUN, "%m");
+	int r = setenv("LD_LIBRARY_PATH", path, 1) || setenv("SCUDAFS_MOUNT", dir, 1) ||
+		(gpus && setenv("CUDA_VISIBLE_DEVICES", gpus, 1));
+	free(path);
+	return r ? fail(EXIT_RUN, "%m") : 0;
+}
+
+static int execute(char **command)
+{
+	execvp(*command, command);
+	return fail(errno == ENOENT ? EXIT_NOT_FOUND : EXIT_NOT_EXECUTABLE, "%s: %m", *command);
+}
+
+/* The name of a private mount's folder, which is nobody else's to use. */
+#define PRIVATE_NAME "scudafs-run."
+
+static volatile sig_atomic_t program; /* pid that signals are passed on to */
+
+static void pass_on(int sig)
+{
+	if (program > 0)
+		kill((pid_t)program, sig);
+}
+
+/* The program as a child: a terminal's signals reach it by themselves, those sent to us are passed on. */
+static int wait_for(char **command)
+{
+	static const int signals[] = {SIGTERM, SIGHUP, SIGINT, SIGQUIT, SIGUSR1, SIGUSR2};
+	struct sigaction pass = {.sa_handler = pass_on, .sa_flags = SA_RESTART},
+			 old[sizeof(signals) / sizeof(signals[0])];
+	int status;
+
+	for (size_t i = 0; i < sizeof(signals) / sizeof(signals[0]); i++) {
+		/* The terminal sends these two to the program as well: ours only must not end us before it.
+		 */
+		struct sigaction ignore = {.sa_handler = SIG_IGN};
+		bool both = (signals[i] == SIGINT || signals[i] == SIGQUIT) && isatty(STDIN_FILENO);
+		sigaction(signals[i], both ? &ignore : &pass, &old[i]);
+	}
+	pid_t pid = fork();
+	if (pid < 0)
+		return fail(EXIT_RUN, "%m");
+	if (!pid) {
+		for (size_t i = 0; i < sizeof(signals) / sizeof(signals[0]); i++)
+			sigaction(signals[i], &old[i], NULL);
+		_exit(execute(command));
+	}
+	program = pid;
+	while (waitpid(pid, &status, 0) < 0)
+		if (errno != EINTR)
+			return fail(EXIT_RUN, "%m");
+	program = 0;
+	return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+}
+
+static int run_private(struct options *o, const char *server, const char *gpus, char **command)
+{
+	const char *base = getenv("XDG_RUNTIME_DIR");
+	char dir[PATH_MAX];
+	pid_t daemon;
+
+	if (options_servers(o, server))
+		return EXIT_RUN;
+	snprintf(dir, sizeof(dir), "%s/" PRIVATE_NAME "XXXXXX", base && !access(base, W_OK) ? base : "/tmp");
+	if (!mkdtemp(dir))
+		return fail(EXIT_RUN, "%s: %m", dir);
+	int code = EXIT_RUN;
+	if (!start_check(dir) && !start_background(o, dir, true, &daemon)) {
+		if (!set_environment(dir, gpus))
+			code = wait_for(command);
+		/* Background programs that the command left behind keep what they have open. */
+		if (mounts_remove(dir, false))
+			mounts_remove(dir, true);
+		kill(daemon, SIGTERM);
+		while (waitpid(daemon, NULL, 0) < 0 && errno == EINTR)
+			;
+	}
+	if (rmdir(dir))
+		fail(0, "%s: %m", dir);
+	return code;
+}
+
+/* The newest mount that answers and is not some program's private one. */
+static bool find_mount(struct mount_entry *out)
+{
+	struct mount_entry m;
+	bool found = false;
+
+	for (size_t i = 0; mounts_get(i, &m); i++)
+		if (!strstr(m.dir, "/" PRIVATE_NAME) && !mounts_state(m.dir)) {
+			*out = m;
+			found = true;
+		}
+	return found;
+}
+
+int command_run(int argc, char **argv)
+{
+	static const struct option long_options[] = {
+		{"gpu", required_argument, NULL, 'g'},
+		{"mount", required_argument, NULL, 'm'},
+		{"server", required_argument, NULL, 's'},
+		{"help", no_argument, NULL, 'h'},
+		{0},
+	};
+	const char *gpus = NULL, *dir = NULL, *server = NULL;
+	struct options o = {0};
+	struct mount_entry m;
+
+	for (int c; (c = getopt_long(argc, argv, "+o:h", long_options, NULL)) != -1;) {
+		if (c == 'h')
+			return command_help();
+		if (c == 'g')
+			gpus = optarg;
+		else if (c == 'm')
+			dir = optarg;
+		else if (c == 's')
+			server = optarg;
+		else if (c != 'o') {
+			usage_error(NULL);
+			return EXIT_RUN;
+		} else if (options_parse(&o, optarg, false))
+			return EXIT_RUN;
+	}
+	char **command = argv + optind;
+	if (!*command) {
+		usage_error("a command is needed");
+		return EXIT_RUN;
+	}
+	if (dir && server) {
+		usage_error("--mount and --server exclude each other");
+		return EXIT_RUN;
+	}
+	if (server)
+		return run_private(&o, server, gpus, command);
+	if (!dir)
+		dir = getenv("SCUDAFS_MOUNT");
+	if (!dir && find_mount(&m))
+		dir = m.dir;
+	if (!dir && getenv("SCUDAFS_SERVER"))
+		return run_private(&o, getenv("SCUDAFS_SERVER"), gpus, command);
+	if (!dir)
+		return fail(EXIT_RUN, "there is no mount: make one (scudafs mount HOST DIR), or name a "
+				      "server (--server HOST)");
+	if (!mounts_absolute(dir, m.dir) || !mounts_at(dir, &m))
+		return fail(EXIT_RUN, "%s is not a scudafs mount", dir);
+	int r = mounts_state(m.dir);
+	if (r)
+		return fail(EXIT_RUN, "the mount %s does not answer: %s", m.dir, strerror(-r));
+	r = set_environment(m.dir, gpus);
+	return r ? r : execute(command);
+}
