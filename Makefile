@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: Apache-2.0
+# scudafs: `make help` lists what can be made. One file, two halves: what each thing is made of (edit this), how things are made (rarely).
+
+B       ?= build
+PREFIX  ?= /usr/local
+DESTDIR ?=
+VERSION := 0.1.0
+HANDSHAKE ?= yes
+SAN     ?=
+
+bin := $(addprefix $(B)/bin/,scudafs scuda-server)
+lib := $(addprefix $(B)/lib/,libcuda.so.1 libscuda-soft.so soft/libcuda.so.1)
+all: $(bin) $(lib) ## build everything (programs in build/bin, libraries in build/lib)
+
+# ---- what each thing is made of ------------------------------------------------------------------------------------
+
+objects  = $(patsubst %.c,$(B)/obj/%.o,$(wildcard $(addsuffix /*.c,$(1))))
+gen      = $(addprefix $(B)/obj/gen/cuda.,$(addsuffix .o,$(1)))
+codec   := $(addprefix $(B)/obj/wire/,msg.o frame.o log.o)
+wire    := $(call objects,wire)
+# What the shim and the software device share: the runtime's private tables, error texts, cuGetProcAddress.
+tables  := $(addprefix $(B)/obj/devshim/,tables.o errors.o procs.o) $(if $(filter no,$(HANDSHAKE)),,$(B)/obj/devshim/handshake.o)
+simd    := $(addprefix $(B)/obj/server/soft/handlers.,sse2.o avx2.o avx512.o)
+shim    := $(filter-out $(B)/obj/devshim/handshake.o,$(call objects,devshim))
+
+$(B)/bin/scudafs: $(call objects,mount scudafs) $(wire)
+$(B)/bin/scudafs: LIBS = $(shell pkg-config --libs fuse3 openssl jansson) -lpthread
+$(B)/bin/scuda-server: $(call objects,server) $(wire) $(call gen,serve driver calls)
+$(B)/bin/scuda-server: LIBS = $(shell pkg-config --libs openssl) -ldl -lpthread
+$(B)/lib/libcuda.so.1: $(sort $(shim) $(tables)) $(codec) $(call gen,stubs procs calls)
+$(B)/lib/libcuda.so.1: LIBS = -lpthread
+$(B)/lib/libscuda-soft.so: $(filter-out $(B)/obj/server/soft/handlers.o,$(call objects,server/soft)) $(simd) \
+	$(tables) $(B)/obj/wire/log.o $(call gen,soft procs)
+$(B)/lib/libscuda-soft.so: LIBS = -llz4 -lzstd -lm -lpthread
+
+# ---- how things are made -------------------------------------------------------------------------------------------
+
+CC      ?= gcc
+CFLAGS  ?= -O2 -g
+WARN    := -Wall -Wextra $(if $(CI),-Werror)
+sanitize := $(if $(SAN),-fsanitize=$(SAN) -fno-omit-frame-pointer)
+COMPILE  = $(CC) -std=gnu11 $(CFLAGS) $(WARN) $(sanitize) -fPIC -fvisibility=hidden -D_GNU_SOURCE -DVERSION='"$(VERSION)"' \
+	-DPREFIX='"$(PREFIX)"' -I. -I$(B)/gen $(INC) -MMD -MP -c -o $@ $<
+LINK     = $(CC) $(CFLAGS) $(sanitize) -o $@ $(filter %.o,$^) $(LIBS)
+artefacts := calls.h calls.c driver.h driver.c remote.h stubs.c serve.c procs.c soft.c flavours.h
+headers  := $(addprefix $(B)/gen/cuda.,calls.h driver.h remote.h flavours.h)
+
+$(B)/obj/scudafs/%.o $(B)/obj/mount/%.o: INC = $(shell pkg-config --cflags fuse3)
+$(B)/obj/server/soft/%.o: INC = -ffp-contract=off -fno-math-errno
+
+$(B)/obj/gen/%.o: $(B)/gen/%.c | $(headers)
+	@mkdir -p $(@D)
+	$(COMPILE)
+$(B)/obj/server/soft/handlers.sse2.o: SIMD = -DSIMD=sse2 -msse2
+$(B)/obj/server/soft/handlers.avx2.o: SIMD = -DSIMD=avx2 -mavx2 -mfma
+$(B)/obj/server/soft/handlers.avx512.o: SIMD = -DSIMD=avx512 -mavx512f -mavx512bw -mavx512dq -mavx512vl -mfma
+$(simd): $(B)/obj/server/soft/handlers.%.o: server/soft/handlers.c | $(headers)
+	@mkdir -p $(@D)
+	$(COMPILE) -O3 $(SIMD)
+$(B)/obj/%.o: %.c | $(headers)
+	@mkdir -p $(@D)
+	$(COMPILE)
+$(addprefix $(B)/gen/cuda.,$(artefacts)): $(B)/gen/cuda.%: wire/cuda.h wire/cuda_types.h wire/gen.py
+	@mkdir -p $(@D)
+	python3 wire/gen.py wire/cuda_types.h wire/cuda.h $* > $@
+$(bin):
+	@mkdir -p $(@D)
+	$(LINK)
+$(filter-out %/soft/libcuda.so.1,$(lib)):
+	@mkdir -p $(@D)
+	$(LINK) -shared -Wl,-soname,$(@F) -Wl,-Bsymbolic -Wl,--exclude-libs,ALL -Wl,-z,defs
+$(B)/lib/soft/libcuda.so.1: $(B)/lib/libscuda-soft.so
+	@mkdir -p $(@D)
+	ln -sf ../libscuda-soft.so $@
+
+clean: ## remove all that was built
+	rm -rf $(B)
+help: ## show this list
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  \1\t\2/p' Makefile | expand -t 16
+.PHONY: all clean help
+.DELETE_ON_ERROR:
+.SECONDARY:
+-include $(shell find $(B) -name '*.d' 2>/dev/null)
+-include tests/apps/apps.mk

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The words of the API description (wire/cuda.h), all of them empty to the compiler. wire/gen.py gives them their meaning; docs/api.md explains them. */
+#pragma once
+
+/* After a parameter, only where C does not say it. Without a word: a scalar or handle by value is sent, `const T *` is one T sent, `T *` one T returned. */
+#define BYTES(n)        /* a buffer of n bytes (n: a parameter), sent when const, else returned */
+#define COUNT(n)        /* an array of n elements (n: a parameter), sent when const, else returned */
+#define TEXT(cap)       /* a returned string in a buffer of cap bytes */
+#define STRING          /* a sent string */
+#define INOUT           /* sent and returned */
+#define IN              /* sent although not const */
+#define OPTIONAL        /* may be NULL */
+#define OPAQUE          /* the pointer's value itself is sent */
+#define UNSENT          /* does not travel */
+#define VIA(codec)      /* put_codec and get_codec, written by hand, know how */
+#define RAW             /* a struct sent as its bytes although it holds a pointer, which means nothing on Linux */
+#define ORDINAL(path)   /* a sent struct whose CUmemLocation at .path (empty: itself) holds a device ordinal */
+#define DROP            /* a handle that dies when the call succeeds */
+
+/* After the prototype: how the call is answered. Without a word: it waits for the server. */
+#define LOCAL           /* by the shim alone */
+#define CACHED(what)    /* by the shim from what it asked once, until `what`; remote_NAME asks */
+#define POST            /* queued, no answer awaited; an error is told by a later call */
+#define NEW             /* a posted create: the client chooses the handle */
+#define SAME(name)      /* the same function under an older name */
+#define SHIM            /* the export is written by hand in devshim/ and uses the generated remote_NAME */
+#define SERVE           /* the server runs serve_NAME, written by hand, in place of the driver's function */
+#define HAND            /* both ends are written by hand, with their own encoding */
+#define ALWAYS          /* results travel back with an error code too */
+#define UNSUPPORTED(why) /* exported, answers CUDA_ERROR_NOT_SUPPORTED; why: a string */
+#define SINCE(version)  /* the least CUDA version for which cuGetProcAddress gives this symbol */
+#define PTSZ(version)   /* a _ptsz flavour (per-thread default stream) exists, since version */
+#define PTDS(version)   /* a _ptds flavour exists, since version */

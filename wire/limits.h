@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Every number that a peer could choose, with the most that we accept. A value past its limit ends the session with one log line. */
+#pragma once
+
+#define LIMIT_HEAD          (64u << 10)     /* bytes of a frame's msgpack head */
+#define LIMIT_BULK          (256ull << 30)  /* bytes of a record's bulk (a copy to the device streams through, it is never held) */
+#define LIMIT_REPLY         (1u << 20)      /* bytes of a reply's own bulk and of one DATA frame's bulk */
+#define LIMIT_IMAGE         (2u << 30)      /* bytes of a module image */
+#define LIMIT_UPCALL        (64u << 10)     /* bytes of an UPCALL frame */
+#define LIMIT_BATCH         (1u << 20)      /* bytes of one write to ctl (FUSE max_write) */
+#define LIMIT_QUEUE         (8u << 20)      /* bytes that the daemon keeps for a session in one direction */
+#define LIMIT_CALLS         4096            /* entries of a hello's function list */
+#define LIMIT_NAME          128             /* bytes of an API name, a client name, a host name, without the NUL */
+#define LIMIT_STRING        (32u << 10)     /* bytes of any other string in a head */
+#define LIMIT_ARRAY         (1u << 20)      /* elements of an array parameter */
+#define LIMIT_DEVICES       64              /* GPUs of one server */
+#define LIMIT_ATTRIBUTES    256             /* device attributes in a snapshot */
+#define LIMIT_SNAPSHOT      (64u << 10)     /* bytes of a snapshot */
+#define LIMIT_THREADS       4096            /* live application threads of a session */
+#define LIMIT_HANDLES       (1u << 22)      /* live handles of a session */
+#define LIMIT_PENDING       64              /* connections that have not authenticated */
+#define LIMIT_SESSIONS      128             /* sessions of one server */
+#define LIMIT_KEYS          1024            /* lines of a key file */
+#define LIMIT_DEPTH         8               /* nesting of msgpack in a head */
+
+/* Times, milliseconds, monotonic clock. */
+#define TIME_PREAMBLE       3000            /* accept to a complete preamble */
+#define TIME_TLS            10000           /* TLS handshake */
+#define TIME_CONNECT        4000            /* the daemon's connect, handshake included: mount fails within 5 s */
+#define TIME_HEARTBEAT      2000            /* a PING from the daemon */
+#define TIME_DEAD           6000            /* nothing received: the peer is dead */
+#define TIME_PARK           5000            /* a parked FUSE request is answered CTL_AGAIN after this */
