@@ -30,6 +30,7 @@ class Types:
         self.alias = {b: a.strip() for a, b in re.findall(r"typedef ((?:unsigned |long )*\w+) (\w+);", text)}
         self.handles = [h for h in re.findall(r"typedef struct \w+ \*(\w+);", text)]
         self.enums = set(re.findall(r"typedef enum \w*\s*\{[^}]*\} (\w+);", text))
+        self.values = re.findall(r"^\s+(CU\w+)\s*(?:=|,|$)", "\n".join(re.findall(r"typedef enum \w*\s*\{([^}]*)\}", text)), re.M)
         self.structs = {m[2]: m[1] for m in re.findall(r"typedef (struct|union)\s*\w*\s*\{(.*?)\n\} (\w+);", text, re.S)}
 
     def base(self, t):
@@ -547,6 +548,19 @@ def gen_support_md(calls, types):
         a = f"**not supported**: {c.words['UNSUPPORTED']}" if c.cls == "UNSUPPORTED" else how[c.cls]
         a += f" `{c.words['SAME']}`" if c.cls == "SAME" else f", until: {c.words['CACHED']}" if c.cls == "CACHED" else ""
         print(f"| `{c.name}`{' + ' + c.flavour.lower() if c.flavour else ''} | {a} | {c.words['SINCE']} |")
+
+
+def gen_layout_c(calls, types):
+    """A program that prints every size, offset and constant, to be compiled with our types and with NVIDIA's, and compared."""
+    print("#include <stddef.h>\n#include <stdio.h>\n#include TYPES\nint main(void)\n{")
+    for name, body in types.structs.items():
+        print(f'\tprintf("{name} %zu\\n", sizeof({name}));')
+        flat = re.sub(r"\{[^{}]*\}", "", re.sub(r"\{[^{}]*\}", "", body))
+        for field in re.findall(r"(\w+)(?:\[[^;]*\])?;", flat):
+            print(f'\tprintf("{name}.{field} %zu\\n", offsetof({name}, {field}));')
+    for name in types.values:
+        print(f'\tprintf("{name} %lld\\n", (long long){name});')
+    print("\treturn 0;\n}")
 
 
 def main():
