@@ -1,0 +1,318 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The client's side of a connection's beginning: address, socket, preamble, handshake, and the first PING, whose answer tells that the server has taken us.
+ * A server that refuses says FRAME_BYE in clear, with or without TLS.
+ *
+ * Thread rule: any thread that may block. */
+#include <errno.h>
+#include <fcntl.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "wire/cuda_types.h"
+#include "wire/frame.h"
+#include "wire/limits.h"
+#include "wire/msg.h"
+#include "wire/stream.h"
+#include "wire/transport.h"
+
+#define DEFAULT_PORT "9710"
+
+int transport_options(int fd, bool nonblocking)
+{
+	unsigned dead = TIME_DEAD;
+	int one = 1, flags = fcntl(fd, F_GETFL), domain = 0;
+	socklen_t n = sizeof domain;
+
+	if (flags < 0 || fcntl(fd, F_SETFL, nonblocking ? flags | O_NONBLOCK : flags & ~O_NONBLOCK))
+		return -errno;
+	if (getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &n))
+		return -errno;
+	if (domain == AF_UNIX)
+		return 0;
+	if (setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one) ||
+	    setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &dead, sizeof dead))
+		return -errno;
+	return 0;
+}
+
+bool transport_is_bye(const void *p, size_t n)
+{
+	const uint8_t *b = p;
+
+	/* The second and third byte of a TLS record are its version, 3 and 1 or 3; a BYE's head is shorter than 64 KiB. */
+	return n >= 5 && !b[2] && !b[3] && b[4] == FRAME_BYE;
+}
+
+static int connect_socket(int fd, const struct sockaddr *a, socklen_t n, int64_t deadline)
+{
+	struct pollfd p = {.fd = fd, .events = POLLOUT};
+	int error = 0, r;
+	socklen_t len = sizeof error;
+
+	if (!connect(fd, a, n))
+		return 0;
+	/* A unix socket whose backlog is full says EAGAIN. */
+	if (errno != EINPROGRESS && errno != EINTR)
+		return errno == EAGAIN ? -ECONNREFUSED : -errno;
+	do {
+		int64_t left = deadline - transport_now_ms();
+
+		r = poll(&p, 1, left > 0 ? left : 0);
+	} while (r < 0 && errno == EINTR);
+	if (r <= 0)
+		return r ? -errno : -ETIMEDOUT;
+	if (getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &len))
+		return -errno;
+	return -error;
+}
+
+static int open_unix(const char *path, int64_t deadline, int *fd, const char **why)
+{
+	struct sockaddr_un a = {.sun_family = AF_UNIX};
+	int r;
+
+	if (!*path || strlen(path) >= sizeof a.sun_path) {
+		*why = "the socket's path is empty or too long";
+		return -EINVAL;
+	}
+	strcpy(a.sun_path, path);
+	*fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (*fd < 0)
+		return -errno;
+	r = connect_socket(*fd, (struct sockaddr *)&a, sizeof a, deadline);
+	if (r)
+		close(*fd);
+	return r;
+}
+
+/* Splits "host", "host:port", "[v6]", "[v6]:port" and a bare v6 address. */
+static bool split(const char *address, char *host, size_t cap, const char **port)
+{
+	const char *end, *colon = strrchr(address, ':');
+
+	*port = DEFAULT_PORT;
+	if (*address == '[') {
+		end = strchr(++address, ']');
+		if (!end || (end[1] && end[1] != ':'))
+			return false;
+		if (end[1])
+			*port = end + 2;
+	} else if (colon && strchr(address, ':') == colon) {
+		end = colon;
+		*port = colon + 1;
+	} else {
+		end = address + strlen(address);
+	}
+	if (end == address || (size_t)(end - address) >= cap || !**port || strlen(*port) > 5 ||
+	    (*port)[strspn(*port, "0123456789")])
+		return false;
+	memcpy(host, address, end - address);
+	host[end - address] = 0;
+	return true;
+}
+
+struct lookup {
+	struct gaicb request;
+	struct addrinfo hints;
+	char host[256], port[8];
+};
+
+/* A name's addresses within the deadline. Numbers need no helper thread of the resolver. */
+static int look_up(const char *host, const char *port, int64_t deadline, struct addrinfo **out)
+{
+	struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_NUMERICHOST | AI_NUMERICSERV};
+	const struct gaicb *list[1];
+	struct gaicb *request[1];
+	struct lookup *l;
+	int r = getaddrinfo(host, port, &hints, out);
+
+	if (!r)
+		return 0;
+	l = calloc(1, sizeof *l);
+	if (!l)
+		return -ENOMEM;
+	snprintf(l->host, sizeof l->host, "%s", host);
+	snprintf(l->port, sizeof l->port, "%s", port);
+	l->hints = (struct addrinfo){.ai_socktype = SOCK_STREAM, .ai_flags = AI_NUMERICSERV | AI_ADDRCONFIG};
+	l->request = (struct gaicb){.ar_name = l->host, .ar_service = l->port, .ar_request = &l->hints};
+	list[0] = request[0] = &l->request;
+	r = getaddrinfo_a(GAI_NOWAIT, request, 1, NULL);
+	while (!r && gai_error(&l->request) == EAI_INPROGRESS) {
+		int64_t left = deadline - transport_now_ms();
+		struct timespec t = {left / 1000, left % 1000 * 1000000};
+
+		if (left <= 0)
+			break;
+		gai_suspend(list, 1, &t);
+	}
+	if (!r && gai_error(&l->request) == EAI_INPROGRESS && gai_cancel(&l->request) != EAI_CANCELED)
+		return -ETIMEDOUT;      /* the resolver still uses l: it is lost, once per dead name server */
+	r = r ? r : gai_error(&l->request);
+	if (!r)
+		*out = l->request.ar_result;
+	free(l);
+	return !r ? 0 : r == EAI_CANCELED ? -ETIMEDOUT : -EHOSTUNREACH;
+}
+
+static int open_tcp(const char *address, int64_t deadline, int *fd, const char **why)
+{
+	struct addrinfo *list = NULL;
+	const char *port;
+	char host[256];
+	int r, left = 0;
+
+	if (!split(address, host, sizeof host, &port)) {
+		*why = "the address is not host, host:port, [v6]:port or unix:/path";
+		return -EINVAL;
+	}
+	r = look_up(host, port, deadline, &list);
+	if (r) {
+		*why = r == -ETIMEDOUT ? "the name server does not answer" : "the host's name is unknown";
+		return r;
+	}
+	for (struct addrinfo *a = list; a; a = a->ai_next)
+		left++;
+	r = -EHOSTUNREACH;
+	for (struct addrinfo *a = list; a; a = a->ai_next, left--) {
+		int64_t now = transport_now_ms();
+
+		*fd = socket(a->ai_family, a->ai_socktype | SOCK_CLOEXEC | SOCK_NONBLOCK, a->ai_protocol);
+		if (*fd < 0) {
+			r = -errno;
+			continue;
+		}
+		/* Each address gets its share of the time, so that one that drops packets does not hide the next. */
+		r = connect_socket(*fd, a->ai_addr, a->ai_addrlen, now + (deadline - now) / left);
+		if (!r)
+			break;
+		close(*fd);
+	}
+	freeaddrinfo(list);
+	return r;
+}
+
+/* What a server's BYE means to the one who connects. */
+static int bye_meaning(const void *head, size_t n, const char **why)
+{
+	struct msg m;
+	CUresult code;
+
+	msg_init(&m, (void *)head, n);
+	get_array(&m, 2);
+	code = get_i64(&m);
+	if (code == CUDA_ERROR_MPS_MAX_CLIENTS_REACHED) {
+		*why = "the server has as many sessions as it allows";
+		return -EUSERS;
+	}
+	if (code == CUDA_ERROR_MPS_CONNECTION_FAILED) {
+		*why = "the server wants a key, or has none and was given one: check key= here and --keys there";
+		return -EACCES;
+	}
+	*why = "the server is not ready";
+	return -ECONNREFUSED;
+}
+
+static int read_bye(struct stream *s, const struct frame *f, int64_t deadline, const char **why)
+{
+	uint8_t head[512];
+	size_t n = f->head_len < sizeof head ? f->head_len : sizeof head;
+	int r = stream_read_all(s, head, n, deadline - transport_now_ms());
+
+	return r ? r : bye_meaning(head, n, why);
+}
+
+/* The BYE that came in place of a handshake: its beginning is with the TLS code. */
+static int clear_bye(const struct stream *s, const char **why)
+{
+	const struct frame *f;
+	const void *p;
+	struct frame copy;
+	size_t n = stream_unread(s, &p);
+
+	*why = "this is no scuda-server, or one that does not use keys";
+	if (n < sizeof *f)
+		return -EACCES;
+	memcpy(&copy, p, sizeof copy);
+	if (frame_check(&copy, false, NULL) || copy.head_len > n - sizeof copy)
+		return -EACCES;
+	return bye_meaning((const uint8_t *)p + sizeof copy, copy.head_len, why);
+}
+
+/* Asks whether the server has taken the connection. */
+static int first_ping(struct stream *s, int64_t deadline, const char **why)
+{
+	struct frame f = {.kind = FRAME_PING};
+	struct iovec v = {&f, sizeof f};
+	int left = deadline - transport_now_ms();
+	int r;
+
+	/* A server that refuses may have closed already; what it said is still there to read. */
+	(void)stream_write_all(s, &v, 1, left > 0 ? left : 0);
+	left = deadline - transport_now_ms();
+	r = stream_read_all(s, &f, sizeof f, left > 0 ? left : 0);
+	if (r) {
+		*why = r == -ETIMEDOUT ? "the server does not answer" : "the server closed the connection";
+		return r;
+	}
+	*why = "this is no scuda-server, or one of another protocol";
+	if (frame_check(&f, false, NULL))
+		return -EPROTO;
+	if (f.kind == FRAME_BYE)
+		return read_bye(s, &f, deadline, why);
+	return f.kind == FRAME_PONG ? 0 : -EPROTO;
+}
+
+static int begin(struct stream *s, const struct key *key, unsigned flags, int64_t deadline, const char **why)
+{
+	struct preamble p = {.magic = PREAMBLE_MAGIC, .version = PROTOCOL_VERSION, .flags = flags};
+	struct iovec v = {&p, sizeof p};
+	int r = transport_options(stream_fd(s), true);
+
+	if (key)
+		p.flags |= PREAMBLE_TLS;
+	r = r ? r : stream_write_all(s, &v, 1, deadline - transport_now_ms());
+	if (!r && key) {
+		*why = "the TLS handshake failed";
+		r = stream_handshake(s, key, NULL, deadline);
+		if (r == -EPROTO)
+			return clear_bye(s, why);
+		if (r == -EACCES)
+			*why = "the server refuses the key";
+	}
+	return r ? r : first_ping(s, deadline, why);
+}
+
+int stream_connect(const char *address, const struct key *key, unsigned flags, int timeout_ms, struct stream **out, const char **why)
+{
+	int64_t deadline = transport_now_ms() + timeout_ms;
+	const char *reason = "cannot connect";
+	struct stream *s = NULL;
+	int fd = -1, r;
+
+	if (!strncmp(address, "unix:", 5))
+		r = open_unix(address + 5, deadline, &fd, &reason);
+	else
+		r = open_tcp(address, deadline, &fd, &reason);
+	if (!r) {
+		s = stream_new(fd);
+		if (!s)
+			close(fd);
+		r = s ? begin(s, key, flags, deadline, &reason) : -ENOMEM;
+	}
+	if (why)
+		*why = reason;
+	if (r) {
+		stream_close(s);
+		return r;
+	}
+	*out = s;
+	return 0;
+}
