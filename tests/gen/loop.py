@@ -1,0 +1,149 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Writes the loop test's cases from the description: for every call that the generator encodes, a driver function that checks its arguments and returns known
+values, and a caller that passes known arguments through the generated stub and checks what comes back."""
+import sys
+
+sys.path.insert(0, "wire")
+import gen  # noqa: E402
+
+
+def counts(c):
+    """Parameters that are lengths of something, with the value that the test gives them."""
+    return {q.name: 3 for q in c.params for p in c.params
+            if any(q.name in (p.words.get(w) or "") for w in ("COUNT", "BYTES", "TEXT"))}
+
+
+def length(c, p, word="COUNT"):
+    e = p.words[word]
+    for name, v in counts(c).items():
+        e = e.replace(name, str(v))
+    return eval(e)  # an expression of the description: digits and + - only
+
+
+def value(c, p, i, at=0):
+    n = i * 16 + at + 1
+    if p.kind == "handle":
+        return f"(({p.type})(((uintptr_t)HANDLE_{p.type} << 56) + 0x1000 + {n}))"
+    if p.kind == "device":
+        return "0"
+    if p.kind == "f64":
+        return f"{n}.5f"
+    return str(counts(c).get(p.name, n % 120))
+
+
+def real(c, p, i, at=0):
+    v = value(c, p, i, at)
+    return f"(({p.type})real_handle({v}))" if p.kind == "handle" else v
+
+
+def fill(target, p, n):
+    return f"memset(&{target}, {n % 250 + 1}, sizeof({p.type}));"
+
+
+def same(target, p, n):
+    return f"loop_filled(&{target}, {n % 250 + 1}, sizeof({p.type}))"
+
+
+def case(c, out):
+    decls, pre, args, post, fake = [], [], [], [], []
+    for i, p in enumerate(c.params):
+        n = p.name
+        if p.mode == "value":
+            if p.kind == "struct":
+                pre.append(f"{p.type} {n}; {fill(n, p, i)}")
+                fake.append(f"LOOP_CHECK({same(n, p, i)});")
+            else:
+                pre.append(f"{p.type} {n} = {value(c, p, i)};")
+                fake.append(f"LOOP_CHECK({n} == {real(c, p, i)});")
+            args.append(n)
+        elif p.mode in ("in", "inout", "out"):
+            pre.append(f"{p.type} {n}; memset(&{n}, 0, sizeof {n});")
+            args.append("&" + n)
+            counted = n in counts(c)
+            if p.mode != "out":
+                if p.kind == "struct":
+                    pre.append(fill(n, p, i))
+                    fake.append(f"LOOP_CHECK({same('*' + n, p, i)});")
+                else:
+                    pre.append(f"{n} = {value(c, p, i)};")
+                    fake.append(f"LOOP_CHECK(*{n} == {real(c, p, i)});")
+            if p.mode != "in":
+                if p.kind == "struct":
+                    fake.append(f"memset({n}, {i + 9}, sizeof *{n});")
+                    post.append(f"LOOP_CHECK(loop_filled(&{n}, {i + 9}, sizeof {n}));")
+                elif counted:
+                    fake.append(f"*{n} = 2;")
+                    post.append(f"LOOP_CHECK({n} == 2);")
+                else:
+                    fake.append(f"*{n} = {real(c, p, i, 7)};")
+                    if c.cls != "NEW":
+                        post.append(f"LOOP_CHECK({n} == {value(c, p, i, 7)});")
+        elif p.mode == "opaque":
+            pre.append(f"void *{n} = (void *)0x{1000 + i};")
+            args.append(n)
+            fake.append(f"LOOP_CHECK((uintptr_t){n} == 0x{1000 + i});")
+        elif p.mode == "string":
+            pre.append(f'const char *{n} = "text {i}";')
+            args.append(n)
+            fake.append(f'LOOP_CHECK(!strcmp({n}, "text {i}"));')
+        elif p.mode == "text":
+            pre.append(f'char {n}[8] = "";')
+            args.append(n)
+            fake.append(f'strcpy({n}, "ab");')
+            post.append(f'LOOP_CHECK(!strcmp({n}, "ab"));')
+        elif p.mode == "array-in":
+            k = length(c, p)
+            pre.append(f"{p.type} {n}[{k}];")
+            for j in range(k):
+                if p.kind == "struct":
+                    pre.append(fill(f"{n}[{j}]", p, i + j))
+                    fake.append(f"LOOP_CHECK({same(f'{n}[{j}]', p, i + j)});")
+                else:
+                    pre.append(f"{n}[{j}] = {value(c, p, i, j)};")
+                    fake.append(f"LOOP_CHECK({n}[{j}] == {real(c, p, i, j)});")
+            args.append(n)
+        elif p.mode == "array-out":
+            k = length(c, p)
+            m = 2 if gen.counted(c, p)[1] else k
+            pre.append(f"{p.type} {n}[{k}]; memset({n}, 0, sizeof {n});")
+            for j in range(m):
+                if p.kind == "struct":
+                    fake.append(fill(f"{n}[{j}]", p, i + j))
+                    post.append(f"LOOP_CHECK({same(f'{n}[{j}]', p, i + j)});")
+                else:
+                    fake.append(f"{n}[{j}] = {real(c, p, i, j)};")
+                    post.append(f"LOOP_CHECK({n}[{j}] == {value(c, p, i, j)});")
+            args.append(n)
+        elif p.mode == "unsent":
+            args.append("NULL" if p.stars else "0")
+        else:
+            return False
+    entry = ("remote_" if "SHIM" in c.words or c.cls == "CACHED" else "") + c.name
+    unused = " ".join(f"(void){p.name};" for p in c.params)
+    out.append(f"static CUresult fake_{c.name}({c.args})\n{{\n\tloop_called = CALL_{c.name};\n\t{unused}\n"
+               + "".join(f"\t{x}\n" for x in fake) + "\treturn loop_result;\n}")
+    out.append(f"static CUresult call_{c.name}(void)\n{{\n" + "".join(f"\t{x}\n" for x in pre)
+               + f"\tCUresult r = {entry}({', '.join(args)});\n\tif (!r && !loop_result) {{\n"
+               + "".join(f"\t\t{x}\n" for x in post) + "\t}\n\treturn r;\n}")
+    return True
+
+
+def absent(c, out):
+    """Hand-written functions that the generated code names: not part of this test, never called."""
+    if c.cls in ("LOCAL", "HAND", "CACHED") or "SHIM" in c.words:
+        unused = " ".join(f"(void){p.name};" for p in c.params)
+        out.append(f"CUresult {c.name}({c.args})\n{{\n\t{unused}\n\tabort();\n}}")
+    if c.cls == "HAND" or "SERVE" in c.words:
+        out.append(f"CUresult serve_{c.name}(struct exec *x);\nCUresult serve_{c.name}(struct exec *x)\n{{\n\t(void)x;\n\tabort();\n}}")
+
+
+types = gen.Types(open("wire/cuda_types.h").read())
+out, rows = [], []
+for c in gen.parse("wire/cuda.h", types):
+    absent(c, out)
+    if not c.hand and "SERVE" not in c.words and case(c, out):
+        rows.append(f"\t{{CALL_{c.name}, call_{c.name}, offsetof(struct driver, {c.name}), (void *)fake_{c.name}}},")
+print("\n\n".join(out))
+print("\nconst struct loop_case loop_cases[] = {\n" + "\n".join(rows) + "\n};")
+print("const unsigned loop_count = sizeof loop_cases / sizeof *loop_cases;")
