@@ -35,6 +35,9 @@ CUresult call_post(struct call *c);
 /* Sends all that is queued and the record, waits for the answer, places deliveries, returns the call's result: the server's code, or the code of an earlier failed
  * post where CUDA would report it here. */
 CUresult call_wait(struct call *c);
+/* call_wait for a copy to the host whose bytes travel as data of transfer `id` (devshim/transfer.h): takes them as they come. The transfer has ended
+ * when this returns. */
+CUresult call_wait_transfer(struct call *c, uint64_t id);
 /* Checks that the answer was consumed (a malformed one kills the session, 806) and returns r. Goes with every call_wait. */
 CUresult call_end(struct call *c, CUresult r);
 
@@ -62,3 +65,6 @@ bool put_device(struct call *c, CUdevice dev);
 CUdevice get_device(struct call *c);
 /* Replaces a visible ordinal by the server's where the location names a device. */
 void location_to_server(CUmemLocation *location);
+
+/* Logs every record at debug level from now on. */
+void call_trace(bool on);

@@ -43,11 +43,14 @@ int channel_wait(struct record *r, size_t room, struct answer *a);
 /* The same in two steps, for a caller that fetches data in between. */
 int channel_send(struct record *r);
 int channel_await(uint64_t seq, size_t room, struct answer *a);
+/* One round of channel_await: -EAGAIN when the answer did not come within TIME_PARK. */
+int channel_await_once(uint64_t seq, size_t room, struct answer *a);
 /* Frees what the calling thread keeps for answers. */
 void channel_thread_finish(void);
 
-/* Reads exactly n bytes of a transfer to the host from `offset` on. 0, -EAGAIN when nothing came for TIME_PARK, or another -errno. */
-int channel_read_data(uint64_t transfer, uint64_t offset, void *p, size_t n);
+/* Reads bytes of a transfer to the host from `offset` on. Returns how many (up to n, at least 1), -EAGAIN when nothing came for TIME_PARK, or another
+ * -errno. */
+long channel_read_data(uint64_t transfer, uint64_t offset, void *p, size_t n);
 /* One read of whole UPCALL and OUTPUT frames: bytes read, or -errno (-EAGAIN: nothing came). */
 long channel_read_upcalls(void *p, size_t n);
 /* Tells the end of a host function, outside the ordered stream. */

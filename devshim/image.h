@@ -8,16 +8,8 @@
 #include <stddef.h>
 #include <stdint.h>
 #include "wire/cuda_types.h"
+#include "wire/image.h"
 
-/* As sent to the server. */
-enum image_kind {
-	IMAGE_WRAPPER1 = 1, /* a wrapper of version 1 around one fatbin */
-	IMAGE_WRAPPER2,     /* version 2: a linked fatbin, then the relocatable ones */
-	IMAGE_FATBIN,       /* a bare fatbin */
-	IMAGE_ELF,
-	IMAGE_PTX,          /* text, sent without its NUL */
-	IMAGE_ARCHIVE,      /* for the linker only; its length must be known */
-};
 #define IMAGE_PARTS 4096    /* fatbins of one wrapper */
 #define IMAGE_PIECES 65536  /* byte runs of one image */
 

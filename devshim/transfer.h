@@ -24,6 +24,9 @@ static inline uint64_t transfer_new_plain(void *to, size_t n)
 }
 /* Forgets a transfer whose call failed. */
 void transfer_drop(uint64_t id);
+/* For a wait that was sent and brings its bytes as data: takes them as they come, then the answer to record `seq`. Returns 0 or -errno. */
+struct answer;
+int transfer_receive(uint64_t id, uint64_t seq, struct answer *a);
 /* Copies bytes of the transfer's stream (from `offset` on) to their place. False past the end. */
 bool transfer_place(const struct transfer *t, uint64_t offset, const void *p, size_t n);
 /* Places all deliveries of an answer. Returns the bytes of its bulk that they took, or -errno. */

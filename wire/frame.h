@@ -55,7 +55,7 @@ enum frame_flags {
 struct frame {
 	uint32_t head_len;
 	uint8_t kind, flags;
-	uint16_t call;              /* record: index in the hello's function list */
+	uint16_t call;              /* record: index in the hello's function list; REPLY: OUTPUT frames sent so far, low 16 bits */
 	uint64_t bulk_len;
 	uint32_t thread;            /* record: the program's thread, from 1; REPLY: code of the first failed post not told yet, else 0 */
 	uint32_t deliveries;        /* REPLY: number of finished transfers to the host in its bulk, see below */

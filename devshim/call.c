@@ -1,0 +1,278 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The policy of calls: what may be sent at all, which error a call reports, and what an answer means. Everything that is sent goes through call_post and
+ * call_wait.
+ *
+ * Thread rule: a call belongs to its thread, and a thread has one call at a time between call_begin and call_post or call_end. */
+#include "devshim/call.h"
+#include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <string.h>
+#include "cuda.calls.h"
+#include "devshim/channel.h"
+#include "devshim/context.h"
+#include "devshim/device.h"
+#include "devshim/handle.h"
+#include "devshim/process.h"
+#include "devshim/transfer.h"
+#include "devshim/upcall.h"
+#include "wire/limits.h"
+#include "wire/log.h"
+
+/* What a posted call needs of the current context; the server finds out for the others. */
+enum need { NEED_NOTHING, NEED_UNLOST, NEED_CONTEXT };
+static uint8_t needs[CALL_COUNT];
+static bool traced;
+
+/* Names for the log when a post fails: which call had the number. Racy on purpose, only ever read for the log. */
+#define RECENT 4096
+static struct { uint64_t seq; unsigned id; } recent[RECENT];
+
+static bool starts(const char *name, const char *with) { return strncmp(name, with, strlen(with)) == 0; }
+
+static enum need need_of(const char *name)
+{
+	static const char *const nothing[] = {"cuLibrary", "cuKernel", "cuGraph", "cuUserObject", "cuMemPool", "cuDevice", "cuMemRelease", "cuMemUnmap",
+		"cuMemSetAccess", "cuLink"};
+	static const char *const unlost[] = {"cuEventDestroy", "cuStreamDestroy", "cuMemFree_v2", "cuCtxDestroy"};
+	static const char *const context[] = {"cuGraphLaunch", "cuGraphUpload"};
+	for (unsigned i = 0; i < sizeof context / sizeof *context; i++)
+		if (starts(name, context[i]))
+			return NEED_CONTEXT;
+	for (unsigned i = 0; i < sizeof unlost / sizeof *unlost; i++)
+		if (starts(name, unlost[i]))
+			return NEED_UNLOST;
+	for (unsigned i = 0; i < sizeof nothing / sizeof *nothing; i++)
+		if (starts(name, nothing[i]))
+			return NEED_NOTHING;
+	return NEED_CONTEXT;
+}
+
+__attribute__((constructor)) static void fill_needs(void)
+{
+	for (unsigned i = 0; i < CALL_COUNT; i++)
+		needs[i] = (uint8_t)need_of(call_names[i].name);
+}
+
+CUresult call_begin(struct call *c, unsigned id)
+{
+	CUresult code = process_check();
+	if (__builtin_expect(code != CUDA_SUCCESS, 0))
+		return code;
+	struct thread *t = thread_self();
+	if (__builtin_expect(!t, 0))
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	msg_init(&c->out, t->out + sizeof(struct frame), LIMIT_HEAD);
+	msg_init(&c->in, NULL, 0);
+	c->id = id;
+	c->bulk = NULL;
+	c->bulk_len = 0;
+	c->bulk_out = NULL;
+	c->bulk_out_len = 0;
+	return CUDA_SUCCESS;
+}
+
+static void fill(struct record *r, struct call *c, struct thread *t, enum frame_kind kind)
+{
+	struct context *ctx = t->current;
+	*r = (struct record){.bytes = t->out, .head_len = (uint32_t)c->out.len, .kind = (uint8_t)kind,
+		.flags = t->ptds ? FRAME_PTDS : 0, .call = (uint16_t)c->id, .thread = t->id,
+		.ctx = ctx && atomic_load_explicit(&ctx->alive, memory_order_relaxed) ? (uint64_t)(uintptr_t)ctx->handle : 0,
+		.bulk = c->bulk, .bulk_len = c->bulk_len};
+	t->exchanged = true;
+}
+
+static void sent(struct call *c, const struct record *r)
+{
+	c->seq = r->seq;
+	recent[r->seq % RECENT].seq = r->seq;
+	recent[r->seq % RECENT].id = c->id;
+	if (__builtin_expect(traced, 0))
+		log_debug("%llu %s %s", (unsigned long long)r->seq, r->kind == FRAME_POST ? "post" : "wait", call_names[c->id].name);
+}
+
+static CUresult failed(int e, const char *what)
+{
+	return e == -ENOMEM ? CUDA_ERROR_OUT_OF_MEMORY : process_die(e, what);
+}
+
+CUresult call_post(struct call *c)
+{
+	struct thread *t = thread_cached;
+	if (c->out.bad)
+		return CUDA_ERROR_INVALID_VALUE;
+	enum need need = needs[c->id];
+	if (need != NEED_NOTHING) {
+		struct context *ctx = t->current;
+		if (!ctx && need == NEED_CONTEXT)
+			return CUDA_ERROR_INVALID_CONTEXT;
+		if (ctx) {
+			if (!atomic_load_explicit(&ctx->alive, memory_order_relaxed) && need == NEED_CONTEXT)
+				return ctx->primary ? CUDA_ERROR_INVALID_CONTEXT : CUDA_ERROR_CONTEXT_IS_DESTROYED;
+			int sticky = atomic_load_explicit(&ctx->sticky, memory_order_relaxed);
+			if (sticky)
+				return (CUresult)sticky;
+		}
+	}
+	if (process_blocking) {
+		CUresult r = call_wait(c);
+		msg_init(&c->in, NULL, 0);
+		return r;
+	}
+	struct record r;
+	fill(&r, c, t, FRAME_POST);
+	int e = channel_post(&r);
+	if (e)
+		return failed(e, call_names[c->id].name);
+	sent(c, &r);
+	return CUDA_SUCCESS;
+}
+
+static void note_failed_post(uint64_t seq, CUresult code)
+{
+	unsigned id = recent[seq % RECENT].id;
+	bool known = recent[seq % RECENT].seq == seq && id < CALL_COUNT;
+	log_warning("%s, record %llu, failed: %d", known ? call_names[id].name : "a call", (unsigned long long)seq, code);
+}
+
+/* The answer's parts to their places. Returns the call's result. */
+static CUresult take(struct call *c, struct thread *t, const struct answer *a)
+{
+	int64_t used = transfer_deliver(&a->frame, a->bulk);
+	if (used < 0)
+		return failed((int)used, "a delivery");
+	size_t own = a->frame.bulk_len - (size_t)used;
+	if (own > c->bulk_out_len)
+		return process_die(-EPROTO, call_names[c->id].name);
+	if (own)
+		memcpy(c->bulk_out, a->bulk + used, own);
+	c->bulk_out_len = own;
+	msg_init(&c->in, (void *)a->head, a->frame.head_len);
+	CUresult r = (CUresult)get_i64(&c->in);
+	if (c->in.bad)
+		return process_die(-EPROTO, call_names[c->id].name);
+	CUresult earlier = (CUresult)a->frame.thread;
+	if (earlier) {
+		note_failed_post(a->frame.ctx, earlier);
+		if (t->current && context_is_sticky(earlier))
+			context_lost(t->current, earlier);
+	}
+	if (r && t->current && context_is_sticky(r))
+		context_lost(t->current, r);
+	return r ? r : earlier;
+}
+
+static CUresult answered(struct call *c, int e, const struct answer *a)
+{
+	if (e)
+		return failed(e, call_names[c->id].name);
+	CUresult r = take(c, thread_cached, a);
+	upcall_drain_output(a->frame.call);
+	return r;
+}
+
+static CUresult waitable(struct call *c)
+{
+	struct context *ctx = thread_cached->current;
+	if (c->out.bad)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (ctx && !ctx->primary && !atomic_load_explicit(&ctx->alive, memory_order_relaxed) && needs[c->id] == NEED_CONTEXT)
+		return CUDA_ERROR_CONTEXT_IS_DESTROYED;
+	return CUDA_SUCCESS;
+}
+
+CUresult call_wait(struct call *c)
+{
+	CUresult code = waitable(c);
+	if (code)
+		return code;
+	struct record r;
+	struct answer a;
+	fill(&r, c, thread_cached, FRAME_WAIT);
+	int e = channel_wait(&r, c->bulk_out_len, &a);
+	sent(c, &r);
+	return answered(c, e, &a);
+}
+
+CUresult call_wait_transfer(struct call *c, uint64_t id)
+{
+	CUresult code = waitable(c);
+	if (code) {
+		transfer_drop(id);
+		return code;
+	}
+	struct record r;
+	struct answer a;
+	fill(&r, c, thread_cached, FRAME_WAIT);
+	int e = channel_send(&r);
+	sent(c, &r);
+	if (!e)
+		e = transfer_receive(id, r.seq, &a);
+	code = answered(c, e, &a);
+	transfer_drop(id);
+	return code;
+}
+
+CUresult call_end(struct call *c, CUresult r)
+{
+	if (r)
+		return r;
+	return get_end(&c->in) ? CUDA_SUCCESS : process_die(-EPROTO, call_names[c->id].name);
+}
+
+void ptds_begin(void)
+{
+	struct thread *t = thread_self();
+	if (t)
+		t->ptds++;
+}
+
+void ptds_end(void)
+{
+	struct thread *t = thread_cached;
+	if (t && t->ptds)
+		t->ptds--;
+}
+
+bool ptds_active(void) { return thread_cached && thread_cached->ptds; }
+
+CUresult call_unsupported(const char *name, const char *why)
+{
+	CUresult code = process_check();
+	if (code)
+		return code;
+	if (log_enabled(LOG_LEVEL_WARNING)) {
+		/* Names are constants, so that their addresses tell them apart. */
+		static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+		static const char *told[CALL_COUNT];
+		unsigned i = 0;
+		pthread_mutex_lock(&lock);
+		while (i < CALL_COUNT && told[i] && told[i] != name)
+			i++;
+		bool fresh = i < CALL_COUNT && !told[i];
+		if (fresh)
+			told[i] = name;
+		pthread_mutex_unlock(&lock);
+		if (fresh)
+			log_warning("%s is not supported: %s", name, why);
+	}
+	return CUDA_ERROR_NOT_SUPPORTED;
+}
+
+bool put_device(struct call *c, CUdevice dev)
+{
+	if (!device_get(dev))
+		return false;
+	put_i64(&c->out, device_to_server(dev));
+	return true;
+}
+
+CUdevice get_device(struct call *c) { return device_from_server((int)get_i64(&c->in)); }
+
+void location_to_server(CUmemLocation *location)
+{
+	if (location->type == CU_MEM_LOCATION_TYPE_DEVICE && device_get(location->id))
+		location->id = device_to_server(location->id);
+}
+
+void call_trace(bool on) { traced = on; }

@@ -1,0 +1,490 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The ordered stream of records. A record gets its number and its place in the queue under one lock; whoever cuts a batch off the queue numbers it under
+ * the same lock and then writes it without: the daemon puts batches back into the order of their numbers. So a thread that parks in the kernel holds
+ * nobody up but the peer's own order.
+ *
+ * Thread rule: `order` guards the fields of the queue. The flusher thread sends what gathers while nobody waits; it is woken only when it sleeps. */
+#include "devshim/channel.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/futex.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <unistd.h>
+#include "devshim/process.h"
+#include "wire/ctl.h"
+#include "wire/limits.h"
+#include "wire/log.h"
+
+#define PAGE 4096u
+#define QUEUE_BYTES LIMIT_BATCH             /* of one queue buffer */
+#define QUEUE_FULL (QUEUE_BYTES - (64u << 10))  /* the thread that passes it flushes */
+#define COPY_BULK (32u << 10)               /* bulk up to this is copied into the queue */
+#define SPARE 3                             /* queue buffers kept for the next batch */
+
+struct queue { uint8_t *bytes; size_t len; };
+
+static struct {
+	_Atomic int fd;
+	pthread_mutex_t order;
+	struct queue queue;                 /* records not in a batch yet */
+	uint8_t *spare[SPARE];
+	unsigned nspare;
+	uint64_t seq, batch;                /* the last ones given */
+	bool flusher;                       /* the thread was started */
+	_Atomic uint32_t wake;              /* futex word of the flusher: 1 while it sleeps */
+} channel = {.fd = -1, .order = PTHREAD_MUTEX_INITIALIZER};
+
+/* A batch cut off the queue: its first bytes are the queue's, then come bytes of one record's bulk. */
+struct batch {
+	uint64_t number;                    /* of the first batch; bulk takes the numbers behind it */
+	struct queue queue;
+	const uint8_t *bulk;
+	size_t bulk_len;
+};
+
+/* Per thread: room for an ioctl and its answer, and for an answer that does not fit. */
+struct room { uint8_t ioctl[16384]; uint8_t *large; size_t large_len; };
+static _Thread_local struct room *room __attribute__((tls_model("initial-exec")));
+
+/* Raw system calls: libc's pwrite and pread are cancellation points, which the application's API calls must not be. */
+static long ctl_writev(const struct iovec *v, int n, int64_t at)
+{
+	long r;
+	do
+		r = syscall(SYS_pwritev, channel.fd, v, n, at, 0);
+	while (r < 0 && errno == EINTR);
+	return r < 0 ? -errno : r;
+}
+
+static long ctl_read(void *p, size_t n, int64_t at)
+{
+	long r;
+	do
+		r = syscall(SYS_pread64, channel.fd, p, n, at);
+	while (r < 0 && errno == EINTR);
+	return r < 0 ? -errno : r;
+}
+
+static long ctl_ioctl(unsigned long request, void *arg)
+{
+	long r;
+	do
+		r = syscall(SYS_ioctl, channel.fd, request, arg);
+	while (r < 0 && errno == EINTR);
+	return r < 0 ? -errno : r;
+}
+
+static uint8_t *buffer_new(void)
+{
+	void *p = mmap(NULL, QUEUE_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	return p == MAP_FAILED ? NULL : p;
+}
+
+static void buffer_give_back(uint8_t *p)
+{
+	if (!p)
+		return;
+	pthread_mutex_lock(&channel.order);
+	if (channel.nspare < SPARE) {
+		channel.spare[channel.nspare++] = p;
+		p = NULL;
+	}
+	pthread_mutex_unlock(&channel.order);
+	if (p)
+		munmap(p, QUEUE_BYTES);
+}
+
+/* The kernel sends a write in requests of at most 256 pages, and a batch must be one request. */
+static size_t piece_of(const uint8_t *bulk, size_t left, size_t before)
+{
+	size_t pages = (before + PAGE - 1) / PAGE;
+	size_t most = LIMIT_BATCH - pages * PAGE - ((uintptr_t)bulk & (PAGE - 1));
+	if (before == 0 && most > LIMIT_BATCH)
+		most = LIMIT_BATCH;
+	return left < most ? left : most;
+}
+
+/* How many batches a cut needs. The queue and the front of the bulk share the first. */
+static uint64_t batches_of(const struct batch *b)
+{
+	uint64_t n = 0;
+	size_t before = b->queue.len;
+	size_t at = 0;
+	do {
+		at += before >= LIMIT_BATCH - PAGE ? 0 : piece_of(b->bulk + at, b->bulk_len - at, before);
+		before = 0;
+		n++;
+	} while (at < b->bulk_len);
+	return n;
+}
+
+static int batch_write(const struct batch *b)
+{
+	size_t before = b->queue.len, at = 0;
+	uint64_t number = b->number;
+	do {
+		size_t n = before >= LIMIT_BATCH - PAGE ? 0 : piece_of(b->bulk + at, b->bulk_len - at, before);
+		struct iovec v[2] = {{b->queue.bytes, before}, {(void *)(b->bulk + at), n}};
+		long r = ctl_writev(before ? v : v + 1, n && before ? 2 : 1, CTL_POST(number));
+		if (r < 0)
+			return (int)r;
+		if ((size_t)r != before + n)
+			return -EPROTO;
+		at += n;
+		before = 0;
+		number++;
+	} while (at < b->bulk_len);
+	return 0;
+}
+
+/* Under the lock: takes the queue, and the bulk behind it, as batches. */
+static struct batch cut(const void *bulk, size_t bulk_len)
+{
+	struct batch b = {.queue = channel.queue, .bulk = bulk, .bulk_len = bulk_len};
+	channel.queue = (struct queue){0};
+	b.number = channel.batch + 1;
+	channel.batch += batches_of(&b);
+	return b;
+}
+
+static int send_cut(struct batch *b)
+{
+	int r = batch_write(b);
+	buffer_give_back(b->queue.bytes);
+	return r;
+}
+
+/* Under the lock: room for n more bytes in the queue. The caller has made sure that they fit. */
+static bool queue_open(void)
+{
+	if (!channel.queue.bytes)
+		channel.queue.bytes = channel.nspare ? channel.spare[--channel.nspare] : buffer_new();
+	return channel.queue.bytes;
+}
+
+static void append(const void *p, size_t n)
+{
+	memcpy(channel.queue.bytes + channel.queue.len, p, n);
+	channel.queue.len += n;
+}
+
+/* Under the lock: numbers the record and writes its header. Returns the bytes of header and head. */
+static size_t number_record(struct record *r)
+{
+	struct frame f = {.head_len = r->head_len, .kind = r->kind, .flags = r->flags, .call = r->call, .bulk_len = r->bulk_len,
+		.thread = r->thread, .seq = ++channel.seq, .ctx = r->ctx};
+	r->seq = f.seq;
+	memcpy(r->bytes, &f, sizeof f);
+	return sizeof f + r->head_len;
+}
+
+static void *flusher(void *unused)
+{
+	(void)unused;
+	for (;;) {
+		pthread_mutex_lock(&channel.order);
+		if (!channel.queue.len) {
+			atomic_store(&channel.wake, 1);
+			pthread_mutex_unlock(&channel.order);
+			while (atomic_load(&channel.wake))
+				syscall(SYS_futex, &channel.wake, FUTEX_WAIT_PRIVATE, 1, NULL, NULL, 0);
+			continue;
+		}
+		struct batch b = cut(NULL, 0);
+		pthread_mutex_unlock(&channel.order);
+		int r = send_cut(&b);
+		if (r) {
+			process_die(r, "sending");
+			return NULL;
+		}
+	}
+}
+
+/* After the lock: gets what was queued on its way, when nobody is at it. */
+static void wake_flusher(void)
+{
+	uint32_t asleep = 1;
+	if (atomic_load_explicit(&channel.wake, memory_order_relaxed) &&
+			atomic_compare_exchange_strong(&channel.wake, &asleep, 0))
+		syscall(SYS_futex, &channel.wake, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
+}
+
+/* Under the lock: the flusher exists from the first post on. */
+static bool start_flusher(void)
+{
+	if (!channel.flusher && process_thread(flusher, NULL, 64u << 10, "scuda-flush") == 0)
+		channel.flusher = true;
+	return channel.flusher;
+}
+
+/* Sends a record that carries more than is worth copying: at once, straight from the caller's memory. */
+static int send_now(struct record *r)
+{
+	pthread_mutex_lock(&channel.order);
+	size_t n = sizeof(struct frame) + r->head_len;
+	struct batch first = {0}, second;
+	if (channel.queue.len + n > QUEUE_BYTES)
+		first = cut(NULL, 0);
+	if (!queue_open()) {
+		pthread_mutex_unlock(&channel.order);
+		int e = first.number ? send_cut(&first) : 0;
+		return e ? e : -ENOMEM;
+	}
+	append(r->bytes, number_record(r));
+	second = cut(r->bulk, r->bulk_len);
+	pthread_mutex_unlock(&channel.order);
+	int e = first.number ? send_cut(&first) : 0;
+	int e2 = send_cut(&second);
+	return e ? e : e2;
+}
+
+int channel_post(struct record *r)
+{
+	if (r->bulk_len > COPY_BULK)
+		return channel_send(r);
+	int saved = errno;
+	size_t n = sizeof(struct frame) + r->head_len + r->bulk_len;
+	struct batch full = {0};
+	pthread_mutex_lock(&channel.order);
+	if (channel.queue.len + n > QUEUE_FULL)
+		full = cut(NULL, 0);
+	if (!queue_open()) {
+		pthread_mutex_unlock(&channel.order);
+		int e = full.number ? send_cut(&full) : 0;
+		return e ? e : -ENOMEM;
+	}
+	append(r->bytes, number_record(r));
+	append(r->bulk, r->bulk_len);
+	bool started = start_flusher();
+	struct batch own = {0};
+	if (!started)
+		own = cut(NULL, 0);
+	pthread_mutex_unlock(&channel.order);
+	int e = full.number ? send_cut(&full) : 0;
+	if (own.number) {
+		int e2 = send_cut(&own);
+		e = e ? e : e2;
+	}
+	wake_flusher();
+	errno = saved;
+	return e;
+}
+
+int channel_send(struct record *r)
+{
+	int saved = errno;
+	int e = send_now(r);
+	errno = saved;
+	return e;
+}
+
+static unsigned long wait_class(size_t n, size_t *size)
+{
+	static const struct { size_t n; unsigned long request; } classes[] = {
+		{256, CTL_WAIT_256}, {1024, CTL_WAIT_1K}, {4096, CTL_WAIT_4K}, {16383, CTL_WAIT_16K}};
+	unsigned i = 0;
+	while (i < 3 && n > classes[i].n)
+		i++;
+	*size = classes[i].n;
+	return classes[i].request;
+}
+
+static struct room *room_of_thread(void)
+{
+	if (!room)
+		room = malloc(sizeof *room);
+	if (room)
+		room->large = NULL;
+	return room;
+}
+
+static int read_large(uint64_t seq, size_t n, const uint8_t **bytes)
+{
+	if (n > sizeof(struct frame) + LIMIT_HEAD + LIMIT_REPLY)
+		return -EPROTO;
+	uint8_t *p = malloc(n);
+	if (!p)
+		return -ENOMEM;
+	room->large = p;
+	for (size_t at = 0; at < n;) {
+		size_t part = n - at < LIMIT_BATCH ? n - at : LIMIT_BATCH;
+		long r = ctl_read(p + at, part, CTL_REPLY(seq) + (int64_t)at);
+		if (r == -EAGAIN)
+			continue;
+		if (r <= 0)
+			return r ? (int)r : -EPROTO;
+		at += (size_t)r;
+	}
+	*bytes = p;
+	return 0;
+}
+
+static int answer_check(uint64_t seq, const uint8_t *bytes, size_t n, struct answer *a)
+{
+	const char *why;
+	if (n < sizeof a->frame)
+		return -EPROTO;
+	memcpy(&a->frame, bytes, sizeof a->frame);
+	if (frame_check(&a->frame, false, &why) || a->frame.kind != FRAME_REPLY || a->frame.seq != seq)
+		return -EPROTO;
+	if (a->frame.bulk_len > LIMIT_REPLY || n != sizeof a->frame + a->frame.head_len + a->frame.bulk_len)
+		return -EPROTO;
+	a->head = bytes + sizeof a->frame;
+	a->bulk = a->head + a->frame.head_len;
+	return 0;
+}
+
+/* Parks until the answer is there, or, with `once`, for one round. The ioctl's buffer has `len` bytes of records behind its header in the first round. */
+static int await(uint64_t batch, uint64_t seq, size_t len, size_t expected, bool once, struct answer *a)
+{
+	uint8_t *buf = room->ioctl;
+	struct ctl_wait w = {.batch = batch, .seq = seq, .len = (uint32_t)len};
+	free(room->large);
+	room->large = NULL;
+	for (;;) {
+		size_t need = len > expected ? len : expected, size;
+		unsigned long request = wait_class(sizeof w + need, &size);
+		memcpy(buf, &w, sizeof w);
+		long r = ctl_ioctl(request, buf);
+		if (r < 0)
+			return (int)r;
+		struct ctl_wait out;
+		memcpy(&out, buf, sizeof out);
+		if (out.flags & CTL_AGAIN) {
+			w = (struct ctl_wait){.seq = seq};
+			len = 0;
+			if (once)
+				return -EAGAIN;
+			continue;
+		}
+		const uint8_t *bytes = buf + sizeof w;
+		if (out.flags & CTL_LARGE) {
+			int e = read_large(seq, out.len, &bytes);
+			if (e)
+				return e;
+		} else if (out.len > size - sizeof w) {
+			return -EPROTO;
+		}
+		return answer_check(seq, bytes, out.len, a);
+	}
+}
+
+static int await_sent(uint64_t seq, size_t expected, bool once, struct answer *a)
+{
+	int saved = errno;
+	int e = room || room_of_thread() ? await(0, seq, 0, sizeof(struct frame) + 64 + expected, once, a) : -ENOMEM;
+	errno = saved;
+	return e;
+}
+
+int channel_await(uint64_t seq, size_t expected, struct answer *a) { return await_sent(seq, expected, false, a); }
+int channel_await_once(uint64_t seq, size_t expected, struct answer *a) { return await_sent(seq, expected, true, a); }
+
+int channel_wait(struct record *r, size_t expected, struct answer *a)
+{
+	int saved = errno;
+	size_t n = sizeof(struct frame) + r->head_len + r->bulk_len;
+	int e = 0;
+	if (!room && !room_of_thread())
+		return -ENOMEM;
+	expected += sizeof(struct frame) + 64;
+	const size_t most = sizeof room->ioctl - 1 - sizeof(struct ctl_wait);
+	uint8_t *to = room->ioctl + sizeof(struct ctl_wait);
+	struct queue taken = {0};
+	uint64_t batch = 0;
+	pthread_mutex_lock(&channel.order);
+	bool fits = channel.queue.len + n <= most;
+	if (fits) {
+		/* The queue and the record leave as one batch. */
+		taken = channel.queue;
+		channel.queue.len = 0;
+		number_record(r);
+		batch = ++channel.batch;
+		if (taken.len)
+			memcpy(to, taken.bytes, taken.len);
+	}
+	pthread_mutex_unlock(&channel.order);
+	if (fits) {
+		memcpy(to + taken.len, r->bytes, sizeof(struct frame) + r->head_len);
+		if (r->bulk_len)
+			memcpy(to + taken.len + sizeof(struct frame) + r->head_len, r->bulk, r->bulk_len);
+		e = await(batch, r->seq, taken.len + n, expected, false, a);
+	} else {
+		e = send_now(r);
+		if (!e)
+			e = await(0, r->seq, 0, expected, false, a);
+	}
+	errno = saved;
+	return e;
+}
+
+void channel_thread_finish(void)
+{
+	if (room)
+		free(room->large);
+	free(room);
+	room = NULL;
+}
+
+long channel_read_data(uint64_t transfer, uint64_t offset, void *p, size_t n)
+{
+	int saved = errno;
+	/* One request, for the same reason as a batch. */
+	long r = ctl_read(p, piece_of(p, n, 0), CTL_DATA(transfer, offset));
+	errno = saved;
+	return r ? r : -EPROTO;
+}
+
+long channel_read_upcalls(void *p, size_t n)
+{
+	return ctl_read(p, n, CTL_UPCALL);
+}
+
+int channel_upcall_done(uint64_t upcall)
+{
+	struct frame f = {.kind = FRAME_UPCALL_DONE, .seq = upcall};
+	struct iovec v = {&f, sizeof f};
+	long r = ctl_writev(&v, 1, CTL_ASIDE);
+	return r < 0 ? (int)r : 0;
+}
+
+bool channel_has_queued(void)
+{
+	pthread_mutex_lock(&channel.order);
+	bool has = channel.queue.len > 0;
+	pthread_mutex_unlock(&channel.order);
+	return has;
+}
+
+int channel_open(const char *path)
+{
+	int fd;
+	do
+		fd = open(path, O_RDWR | O_CLOEXEC);
+	while (fd < 0 && errno == EINTR);
+	if (fd < 0)
+		return -errno;
+	channel.seq = channel.batch = 0;
+	channel.queue.len = 0;
+	channel.fd = fd;
+	return 0;
+}
+
+void channel_close(void)
+{
+	close(channel.fd);
+	channel.fd = -1;
+}
+
+void channel_forget(void)
+{
+	int fd = atomic_exchange(&channel.fd, -1);
+	if (fd >= 0)
+		syscall(SYS_close, fd);
+}

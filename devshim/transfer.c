@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Transfers to the host under way: a table of where their bytes go. The id's low 18 bits are its slot, as in CTL_DATA.
+ *
+ * Thread rule: `lock` guards the table; bytes are placed without it by the thread that has the answer, which has taken the transfer out before. */
+#include "devshim/transfer.h"
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include "devshim/channel.h"
+#include "devshim/process.h"
+#include "wire/limits.h"
+#include "wire/msg.h"
+
+#define SLOTS (1u << 18)
+#define BOUNCE (256u << 10)     /* for places that are not one run of bytes */
+
+struct pending { struct transfer place; uint64_t id, got; };
+
+static struct {
+	pthread_mutex_t lock;
+	struct pending *slot[SLOTS];
+	uint64_t next;
+} table = {.lock = PTHREAD_MUTEX_INITIALIZER, .next = 1};
+
+static uint64_t bytes_of(const struct transfer *t) { return (uint64_t)t->width * t->height * t->depth; }
+
+static bool is_plain(const struct transfer *t)
+{
+	return (t->height == 1 || t->pitch == t->width) && (t->depth == 1 || t->slice == t->pitch * t->height);
+}
+
+uint64_t transfer_new(const struct transfer *t)
+{
+	int saved = errno;
+	struct pending *p = malloc(sizeof *p);
+	uint64_t id = 0;
+	if (p) {
+		pthread_mutex_lock(&table.lock);
+		for (unsigned tries = 0; tries < SLOTS && !id; tries++) {
+			uint64_t candidate = table.next++;
+			if (candidate % SLOTS && !table.slot[candidate % SLOTS])
+				id = candidate;
+		}
+		if (id) {
+			*p = (struct pending){.place = *t, .id = id};
+			table.slot[id % SLOTS] = p;
+		}
+		pthread_mutex_unlock(&table.lock);
+		if (!id)
+			free(p);
+	}
+	errno = saved;
+	return id;
+}
+
+static struct pending *take(uint64_t id)
+{
+	pthread_mutex_lock(&table.lock);
+	struct pending *p = table.slot[id % SLOTS];
+	if (p && p->id == id)
+		table.slot[id % SLOTS] = NULL;
+	else
+		p = NULL;
+	pthread_mutex_unlock(&table.lock);
+	return p;
+}
+
+static void put_back(struct pending *p)
+{
+	pthread_mutex_lock(&table.lock);
+	table.slot[p->id % SLOTS] = p;
+	pthread_mutex_unlock(&table.lock);
+}
+
+void transfer_drop(uint64_t id)
+{
+	int saved = errno;
+	free(take(id));
+	errno = saved;
+}
+
+bool transfer_place(const struct transfer *t, uint64_t offset, const void *p, size_t n)
+{
+	uint64_t all = bytes_of(t);
+	if (offset > all || n > all - offset)
+		return false;
+	if (is_plain(t)) {
+		memcpy(t->to + offset, p, n);
+		return true;
+	}
+	for (size_t at = 0; at < n;) {
+		uint64_t row = (offset + at) / t->width, in_row = (offset + at) % t->width;
+		size_t part = t->width - in_row < n - at ? t->width - in_row : n - at;
+		memcpy(t->to + row / t->height * t->slice + row % t->height * t->pitch + in_row, (const uint8_t *)p + at, part);
+		at += part;
+	}
+	return true;
+}
+
+/* Takes what is there of the transfer's data, up to `end`. 0, -EAGAIN when nothing came for a while, or another -errno. NULL: the bytes of a transfer that
+ * the program has given up. */
+static int receive(struct pending *p, uint64_t id, uint64_t *got, uint64_t end)
+{
+	bool direct = p && is_plain(&p->place);
+	uint8_t *bounce = direct || *got == end ? NULL : malloc(BOUNCE);
+	int e = 0;
+	if (!direct && *got < end && !bounce)
+		return -ENOMEM;
+	while (*got < end && !e) {
+		size_t n = end - *got < BOUNCE || direct ? end - *got : BOUNCE;
+		long r = channel_read_data(id, *got, direct ? p->place.to + *got : bounce, n);
+		if (r < 0) {
+			e = (int)r;
+		} else {
+			if (p && !direct)
+				transfer_place(&p->place, *got, bounce, (size_t)r);
+			*got += (uint64_t)r;
+		}
+	}
+	free(bounce);
+	return e;
+}
+
+/* The data was sent ahead of the answer that we have: a daemon that does not have it has lost it. */
+static int receive_rest(struct pending *p, uint64_t id, uint64_t *got, uint64_t end)
+{
+	int e = receive(p, id, got, end);
+	return e == -EAGAIN ? -EPROTO : e;
+}
+
+static bool succeeded(const struct answer *a)
+{
+	struct msg m;
+	msg_init(&m, (void *)a->head, a->frame.head_len);
+	return get_i64(&m) == 0 && !m.bad;
+}
+
+int transfer_receive(uint64_t id, uint64_t seq, struct answer *a)
+{
+	struct pending *p = take(id);
+	if (!p)
+		return -EINVAL;
+	int saved = errno, e;
+	bool answered = false;
+	uint64_t end = bytes_of(&p->place);
+	/* The bytes come first, and the answer alone if the copy failed. */
+	do {
+		e = receive(p, id, &p->got, end);
+		if (e == -EAGAIN) {
+			e = channel_await_once(seq, 0, a);
+			answered = e == 0;
+		}
+	} while (e == -EAGAIN);
+	if (!e && !answered)
+		e = channel_await(seq, 0, a);
+	if (!e && answered && succeeded(a))
+		e = receive_rest(p, id, &p->got, end);
+	put_back(p);
+	errno = saved;
+	return e;
+}
+
+int64_t transfer_deliver(const struct frame *f, const uint8_t *bulk)
+{
+	if (!f->deliveries)
+		return 0;
+	uint64_t at = (uint64_t)f->deliveries * sizeof(struct delivery);
+	if (at > f->bulk_len)
+		return -EPROTO;
+	int e = 0;
+	int saved = errno;
+	for (uint32_t i = 0; i < f->deliveries && !e; i++) {
+		struct delivery d;
+		memcpy(&d, bulk + i * sizeof d, sizeof d);
+		struct pending *p = take(d.transfer);
+		uint64_t got = p ? p->got : 0;
+		if (p && d.bytes > bytes_of(&p->place)) {
+			e = -EPROTO;
+		} else if (d.bytes <= DELIVERY_INLINE && at + d.bytes <= f->bulk_len && got == 0) {
+			if (p)
+				transfer_place(&p->place, 0, bulk + at, d.bytes);
+			at += d.bytes;
+		} else if (got < d.bytes) {
+			e = receive_rest(p, d.transfer, &got, d.bytes);
+		}
+		free(p);
+	}
+	errno = saved;
+	return e ? e : (int64_t)at;
+}

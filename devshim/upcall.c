@@ -1,0 +1,215 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The upcall thread, the table of host functions, and the order of printed text: a program must find what its kernels printed on standard output when the call
+ * returns that waited for them, so an answer tells how many pieces of text were sent ahead of it.
+ *
+ * Thread rule: `lock` guards everything here; host functions run and text is written without it. */
+#include "devshim/upcall.h"
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+#include "devshim/process.h"
+#include "devshim/transfer.h"
+#include "wire/frame.h"
+#include "wire/limits.h"
+#include "wire/log.h"
+#include "wire/msg.h"
+
+#define BUFFER (LIMIT_UPCALL + LIMIT_REPLY + sizeof(struct frame))
+#define BUCKETS 256
+#define DRAIN_MS 2000           /* the text is in the daemon already */
+
+struct function {
+	struct function *next;
+	uint64_t id;
+	void (*run)(void *);
+	void *arg;
+	bool once;
+};
+
+static struct {
+	pthread_mutex_t lock;
+	pthread_cond_t printed_more;
+	bool started;
+	bool running;               /* inside a host function */
+	uint16_t printed;           /* OUTPUT frames written, as in REPLY's `call` */
+	uint64_t last;
+	struct function *bucket[BUCKETS];
+} upcall = {.lock = PTHREAD_MUTEX_INITIALIZER, .printed_more = PTHREAD_COND_INITIALIZER};
+static _Thread_local bool inside __attribute__((tls_model("initial-exec")));
+
+static void print(const uint8_t *p, size_t n)
+{
+	while (n) {
+		long r = syscall(SYS_write, STDOUT_FILENO, p, n);
+		if (r < 0 && errno == EINTR)
+			continue;
+		if (r <= 0)
+			return;     /* the program has closed its standard output */
+		p += r;
+		n -= (size_t)r;
+	}
+}
+
+static bool take(uint64_t id, struct function *out)
+{
+	bool found = false;
+	pthread_mutex_lock(&upcall.lock);
+	for (struct function **f = &upcall.bucket[id % BUCKETS]; *f && !found; ) {
+		if ((*f)->id != id) {
+			f = &(*f)->next;
+			continue;
+		}
+		found = true;
+		*out = **f;
+		if (out->once) {
+			struct function *gone = *f;
+			*f = gone->next;
+			free(gone);
+		}
+	}
+	upcall.running = found;
+	pthread_mutex_unlock(&upcall.lock);
+	return found;
+}
+
+static int run(const struct frame *f, const uint8_t *head, const uint8_t *bulk)
+{
+	struct msg m;
+	msg_init(&m, (void *)head, f->head_len);
+	uint64_t id = get_u64(&m);
+	if (!get_end(&m))
+		return -EPROTO;
+	int64_t used = transfer_deliver(f, bulk);
+	if (used < 0)
+		return (int)used;
+	struct function fn;
+	if (take(id, &fn)) {
+		inside = true;
+		fn.run(fn.arg);
+		inside = false;
+		pthread_mutex_lock(&upcall.lock);
+		upcall.running = false;
+		pthread_mutex_unlock(&upcall.lock);
+	} else {
+		log_warning("the server asks for a host function that is gone: %llu", (unsigned long long)id);
+	}
+	return channel_upcall_done(f->seq);
+}
+
+static int frames(const uint8_t *p, size_t n)
+{
+	while (n) {
+		struct frame f;
+		const char *why;
+		if (n < sizeof f)
+			return -EPROTO;
+		memcpy(&f, p, sizeof f);
+		if (frame_check(&f, false, &why) || f.bulk_len > n || n - f.bulk_len < sizeof f + f.head_len)
+			return -EPROTO;
+		const uint8_t *head = p + sizeof f, *bulk = head + f.head_len;
+		if (f.kind == FRAME_OUTPUT) {
+			print(bulk, f.bulk_len);
+			pthread_mutex_lock(&upcall.lock);
+			upcall.printed++;
+			pthread_cond_broadcast(&upcall.printed_more);
+			pthread_mutex_unlock(&upcall.lock);
+		} else if (f.kind == FRAME_UPCALL) {
+			int e = run(&f, head, bulk);
+			if (e)
+				return e;
+		} else {
+			return -EPROTO;
+		}
+		p += sizeof f + f.head_len + f.bulk_len;
+		n -= sizeof f + f.head_len + f.bulk_len;
+	}
+	return 0;
+}
+
+static void *upcalls(void *buffer)
+{
+	int e = 0;
+	while (!e) {
+		long n = channel_read_upcalls(buffer, BUFFER);
+		if (n == -EAGAIN)
+			continue;
+		e = n <= 0 ? (n ? (int)n : -EPROTO) : frames(buffer, (size_t)n);
+	}
+	process_die(e, "upcalls");
+	pthread_mutex_lock(&upcall.lock);
+	pthread_cond_broadcast(&upcall.printed_more);
+	pthread_mutex_unlock(&upcall.lock);
+	free(buffer);
+	return NULL;
+}
+
+/* Under the lock. */
+static bool start(void)
+{
+	if (upcall.started)
+		return true;
+	void *buffer = malloc(BUFFER);
+	if (buffer && process_thread(upcalls, buffer, 0, "scuda-upcall") == 0)
+		return upcall.started = true;
+	free(buffer);
+	return false;
+}
+
+uint64_t upcall_new(void (*fn)(void *arg), void *arg, bool once)
+{
+	int saved = errno;
+	struct function *f = malloc(sizeof *f);
+	uint64_t id = 0;
+	if (f) {
+		pthread_mutex_lock(&upcall.lock);
+		if (start()) {
+			id = ++upcall.last;
+			*f = (struct function){.next = upcall.bucket[id % BUCKETS], .id = id, .run = fn, .arg = arg, .once = once};
+			upcall.bucket[id % BUCKETS] = f;
+		}
+		pthread_mutex_unlock(&upcall.lock);
+		if (!id)
+			free(f);
+	}
+	errno = saved;
+	return id;
+}
+
+void upcall_drop(uint64_t id)
+{
+	int saved = errno;
+	pthread_mutex_lock(&upcall.lock);
+	for (struct function **f = &upcall.bucket[id % BUCKETS]; *f; f = &(*f)->next) {
+		if ((*f)->id == id) {
+			struct function *gone = *f;
+			*f = gone->next;
+			free(gone);
+			break;
+		}
+	}
+	pthread_mutex_unlock(&upcall.lock);
+	errno = saved;
+}
+
+bool upcall_inside(void) { return inside; }
+
+void upcall_drain_output(uint16_t sent)
+{
+	if (__builtin_expect(__atomic_load_n(&upcall.printed, __ATOMIC_RELAXED) == sent, 1) || inside)
+		return;
+	int saved = errno;
+	struct timespec end;
+	clock_gettime(CLOCK_REALTIME, &end);
+	end.tv_sec += DRAIN_MS / 1000;
+	pthread_mutex_lock(&upcall.lock);
+	/* A host function may be waiting for this very thread: it goes before what is behind it. Another thread's answer may be newer than ours. */
+	while (start() && !upcall.running && (int16_t)(sent - upcall.printed) > 0 && process_check() == CUDA_SUCCESS)
+		if (pthread_cond_timedwait(&upcall.printed_more, &upcall.lock, &end))
+			break;
+	pthread_mutex_unlock(&upcall.lock);
+	errno = saved;
+}

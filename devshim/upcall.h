@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the server asks of the program: to run a host function, to print what a kernel printed. A thread of its own does it, which is started when the first is
+ * needed.
+ *
+ * Thread rule: all functions may be called from any thread; host functions run one after another on the upcall thread. */
+#pragma once
+#include <stdbool.h>
+#include <stdint.h>
+#include "devshim/channel.h"
+
+/* Notes a function that the server may ask for by the id returned; 0 without memory or thread. `once`: it is forgotten after it ran. */
+uint64_t upcall_new(void (*run)(void *arg), void *arg, bool once);
+/* Forgets one. */
+void upcall_drop(uint64_t id);
+/* True on the upcall thread: CUDA calls are not allowed inside a host function. */
+bool upcall_inside(void);
+/* After an answer: waits until what kernels printed before it is on standard output. `sent`: the number that the answer tells. */
+void upcall_drain_output(uint16_t sent);
