@@ -1,0 +1,23 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# The daemon is killed with -9: pending calls fail at once, the sessions end at the server, and the same folder can be mounted again without help.
+. "$(dirname "$0")/lib.sh"
+requires mount
+start_server
+start_mount
+
+start_program victim block
+expect victim 20 blocking
+killed=$(now_ms)
+kill -KILL $(daemon)
+expect victim 3 '^code'
+took=$(($(now_ms) - killed))
+[ "$took" -lt 2000 ] || fail "the error came after $took ms"
+said victim '^code 806 ' || fail "$(cat "$work/victim.out")"
+expect victim 3 'later calls took'
+within 3 no_sessions || fail "the server still has sessions: $(sessions)"
+ls "$mnt" 2>/dev/null && fail "the dead mount lists"
+"$bin/scudafs" status "$mnt" | grep -q 'gone' || fail "status: $("$bin/scudafs" status "$mnt")"
+start_mount
+run_program small | grep -q right || fail "after mounting again"
+[ "$(grep -c " $mnt " /proc/mounts)" = 1 ] || fail "mounts are stacked: $(grep "$mnt" /proc/mounts)"

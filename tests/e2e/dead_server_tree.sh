@@ -1,0 +1,28 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# The whole tree lists and reads while the server is dead, without hanging; status tells; and it is ready again by itself when the server is back.
+. "$(dirname "$0")/lib.sh"
+requires mount
+start_server
+start_mount
+[ "$(cat "$mnt/status")" = ready ] || fail "status is '$(cat "$mnt/status")'"
+pkill -KILL -P "$server"
+kill -KILL "$server"
+wait "$server" 2>/dev/null
+lost()
+{
+	[ "$(timeout 5 cat "$mnt/status")" != ready ]
+}
+within 10 lost || fail "status stays '$(cat "$mnt/status")'"
+start=$(now_ms)
+timeout 10 ls -lR "$mnt" >/dev/null || fail "the tree does not list"
+find "$mnt" -type f ! -name ctl -exec timeout 5 cat {} + >/dev/null 2>&1
+[ $(($(now_ms) - start)) -lt 3000 ] || fail "listing and reading took $(($(now_ms) - start)) ms"
+"$bin/scudafs" status "$mnt" >"$work/out" && fail "scudafs status calls it ready: $(cat "$work/out")"
+start_server --listen "$address"
+ready()
+{
+	[ "$(cat "$mnt/status")" = ready ]
+}
+within 15 ready || fail "status is '$(cat "$mnt/status")' after the server came back"
+[ -e "$mnt/gpu0/name" ] || fail "gpu0 is gone"

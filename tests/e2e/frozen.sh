@@ -1,0 +1,33 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# The server and its sessions stop answering (SIGSTOP, as a hung host does): a blocking call gives an error within 10 s, and a new program too.
+. "$(dirname "$0")/lib.sh"
+requires mount
+start_server
+start_mount
+
+thaw()
+{
+	kill -CONT $frozen
+}
+start_program victim block
+expect victim 20 blocking
+frozen="$server $(pgrep -P "$server")"
+at_exit thaw
+kill -STOP $frozen
+start=$(now_ms)
+start_program late count
+expect victim 12 '^code'
+took=$(($(now_ms) - start))
+[ "$took" -lt 10000 ] || fail "the error came after $took ms"
+said victim '^code 806 ' || fail "$(cat "$work/victim.out")"
+expect late 10 '^init'
+said late 'init 0 ' && fail "cuInit succeeded although the server is frozen"
+timeout 5 ls -R "$mnt" >/dev/null || fail "the tree does not list"
+thaw
+within 10 no_sessions || fail "sessions are left: $(sessions)"
+works()
+{
+	run_program small 2>/dev/null | grep -q right
+}
+within 10 works || fail "after the thaw: $(run_program small 2>&1)"

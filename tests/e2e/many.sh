@@ -1,0 +1,36 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# 200 short processes in a row, then 4 at once for 20 rounds: all compute right, and nothing is left of them in the server or the daemon.
+. "$(dirname "$0")/lib.sh"
+requires mount
+start_server
+start_mount
+
+export SCUDAFS_MOUNT=$mnt LD_LIBRARY_PATH=$lib
+run_program small >/dev/null
+descriptors()
+{
+	ls "/proc/$(daemon)/fd" "/proc/$server/fd" | wc -l
+}
+within 5 no_sessions
+before=$(descriptors)
+for i in $(seq 200); do
+	timeout 30 "$progs/small" >"$work/small.out" || fail "process $i"
+done
+for i in $(seq 20); do
+	jobs=()
+	for j in 1 2 3 4; do
+		timeout 60 "$progs/small" >"$work/small$j.out" &
+		jobs+=($!)
+	done
+	for j in "${jobs[@]}"; do
+		wait "$j" || fail "one of four at once, round $i"
+	done
+done
+within 5 no_sessions || fail "sessions are left: $(sessions)"
+same_descriptors()
+{
+	[ "$(descriptors)" -le "$before" ]
+}
+within 5 same_descriptors || fail "open files: $before before, $(descriptors) after"
+[ -z "$(pgrep -P "$server" -r Z)" ] || fail "the server has unreaped sessions"

@@ -1,0 +1,37 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the hostile clients of these tests know about the wire (wire/frame.h): the preamble, the 40-byte frame header, a connection with deadlines."""
+import socket
+import struct
+import time
+
+HEADER = struct.Struct("<IBBHQIIQQ")  # head_len kind flags call bulk_len thread deliveries seq ctx
+HELLO, POST, WAIT, THREAD_END, UPCALL_DONE, PING = 1, 2, 3, 4, 5, 6
+GET_SNAPSHOT = 13
+TLS, MONITOR = 1, 2
+
+
+def preamble(flags=0, magic=b"SCUD", version=1, zero=0, routing=bytes(16)):
+    return magic + struct.pack("<BBH", version, flags, zero) + routing
+
+
+def frame(kind, head=b"", bulk=b"", head_len=None, bulk_len=None, flags=0, call=0, thread=1, deliveries=0, seq=1, ctx=0):
+    return HEADER.pack(len(head) if head_len is None else head_len, kind, flags, call, len(bulk) if bulk_len is None else bulk_len,
+                       thread, deliveries, seq, ctx) + head + bulk
+
+
+def ended(port, data, half_close=True, seconds=15):
+    """Sends data and waits until the server ends the connection. Returns how long that took, None when it did not."""
+    start = time.monotonic()
+    with socket.create_connection(("127.0.0.1", port), timeout=seconds) as s:
+        try:
+            s.sendall(data)
+            if half_close:
+                s.shutdown(socket.SHUT_WR)
+            while time.monotonic() - start < seconds:
+                if not s.recv(65536):
+                    return time.monotonic() - start
+        except TimeoutError:
+            return None
+        except OSError:  # a reset is an end as well
+            return time.monotonic() - start
+    return None

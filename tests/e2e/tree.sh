@@ -1,0 +1,77 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# The tree: every file that it must have, in its format, readable, not writable; folders list without the server.
+. "$(dirname "$0")/lib.sh"
+requires mount
+start_server
+start_mount
+
+value() # FILE REGEX: one line, matching all of it
+{
+	local file=$mnt/$1 text
+	[ -f "$file" ] || fail "there is no $1"
+	text=$(cat "$file") || fail "$1 cannot be read"
+	[ "$(wc -l <"$file")" = 1 ] || fail "$1 has not one line"
+	[[ $text =~ ^($2)$ ]] || fail "$1 is '$text'"
+	[ "$(stat -c %a "$file")" = 444 ] || fail "$1 has mode $(stat -c %a "$file")"
+}
+number='0|[1-9][0-9]*'
+value version '[0-9]+\.[0-9]+\.[0-9]+.*'
+value status ready
+value gpu0/name '.+'
+value gpu0/uuid 'GPU-[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}'
+value gpu0/compute_capability '[0-9]+\.[0-9]'
+value gpu0/multiprocessors "$number"
+value gpu0/cuda_version '[0-9]+\.[0-9]'
+value gpu0/server '.+'
+for file in total used free; do
+	value gpu0/memory/$file "$number"
+done
+for file in pci_bus_id:'[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-9a-f]' driver_version:'.+'; do
+	[ ! -e "$mnt/gpu0/${file%%:*}" ] || value "gpu0/${file%%:*}" "${file#*:}"
+done
+total=$(cat "$mnt/gpu0/memory/total")
+[ "$total" = "$(($(cat "$mnt/gpu0/memory/used") + $(cat "$mnt/gpu0/memory/free")))" ] || fail "used and free are not total"
+grep -q '^Model: 	*[^ ]' "$mnt/gpu0/information" || fail "information: $(cat "$mnt/gpu0/information")"
+[ "$(readlink -f "$mnt/by-uuid/$(cat "$mnt/gpu0/uuid")")" = "$mnt/gpu0" ] || fail "by-uuid does not lead to gpu0"
+[ -d "$mnt/servers" ] && [ -d "$mnt/stats" ] || fail "servers/ or stats/ is missing"
+for server_dir in "$mnt"/servers/*; do
+	grep -q . "$server_dir/status" || fail "${server_dir##*/} has no status"
+	[ "$(cat "$server_dir/tls")" = none ] || fail "tls is '$(cat "$server_dir/tls")'"
+done
+[ -e "$mnt/ctl" ] || fail "there is no ctl"
+
+# Every file but the session node can be read to its end, in pieces as in one.
+while read -r file; do
+	timeout 5 cat "$file" >"$work/whole" || fail "$file cannot be read"
+	timeout 5 dd if="$file" bs=1 status=none of="$work/pieces" || fail "$file cannot be read in pieces"
+	case $file in
+	*/stats/* | */memory/*) ;;
+	*) cmp -s "$work/whole" "$work/pieces" || fail "$file reads differently in pieces" ;;
+	esac
+done < <(find "$mnt" -type f ! -name ctl)
+
+# Nothing can be made, written or removed.
+touch "$mnt/new" 2>/dev/null && fail "a file was made"
+mkdir "$mnt/gpu0/new" 2>/dev/null && fail "a folder was made"
+rm -f "$mnt/version" 2>/dev/null
+[ -e "$mnt/version" ] || fail "a file was removed"
+{ echo x >"$mnt/gpu0/name"; } 2>/dev/null && fail "a value was written"
+[ "$(ls -d "$mnt"/gpu* | wc -l)" = 1 ] || [ "$driver" != soft ] || fail "more GPUs than one"
+
+# Memory that a program holds shows, and shows no more after it.
+free_before=$(cat "$mnt/gpu0/memory/free")
+start_program holder hold $((256 << 20))
+expect holder 20 ready
+less()
+{
+	[ "$(cat "$mnt/gpu0/memory/free")" -le $((free_before - (256 << 20))) ]
+}
+within 5 less || fail "256 MiB in use do not show: $free_before, $(cat "$mnt/gpu0/memory/free")"
+tell holder
+expect holder 10 right
+back()
+{
+	[ "$(cat "$mnt/gpu0/memory/free")" -ge $((free_before - (16 << 20))) ]
+}
+within 5 back || fail "memory is not free again: $free_before, $(cat "$mnt/gpu0/memory/free")"
