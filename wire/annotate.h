@@ -2,6 +2,10 @@
 /* The words of the API description (wire/cuda.h), all of them empty to the compiler. wire/gen.py gives them their meaning; docs/api.md explains them. */
 #pragma once
 
+/* On a line of its own, once: prefix of the generated names, result type, its codes for an invalid argument, no memory and an unsupported function; VERSIONED: every
+ * entry has SINCE. */
+#define API(prefix, result, ...)
+
 /* After a parameter, only where C does not say it. Without a word: a scalar or handle by value is sent, `const T *` is one T sent, `T *` one T returned. */
 #define BYTES(n)        /* a buffer of n bytes (n: a parameter), sent when const, else returned */
 #define COUNT(n)        /* an array of n elements (n: a parameter), sent when const, else returned */

@@ -8,6 +8,8 @@
 
 #pragma GCC visibility push(default)
 
+API(cuda, CUresult, CUDA_ERROR_INVALID_VALUE, CUDA_ERROR_OUT_OF_MEMORY, CUDA_ERROR_NOT_SUPPORTED, VERSIONED)
+
 CUresult cuGetErrorString(CUresult error, const char **pStr) LOCAL SINCE(6000);
 CUresult cuGetErrorName(CUresult error, const char **pStr) LOCAL SINCE(6000);
 CUresult cuInit(unsigned int Flags) LOCAL SINCE(2000);

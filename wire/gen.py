@@ -22,6 +22,29 @@ class Refused(Exception):
     pass
 
 
+class Api:
+    """The line API(prefix, result type, invalid argument, out of memory, not supported[, VERSIONED]) of a description."""
+
+    def __init__(self, text, path):
+        m = re.search(r"^API\((.*?)\)", text, re.M | re.S)
+        if not m:
+            raise Refused(f"{path}:1: error: nothing described: no API(...) line")
+        a = [x.strip() for x in m[1].split(",")]
+        self.prefix, self.result, self.invalid, self.memory, self.unsupported = a[:5]
+        self.versioned = "VERSIONED" in a
+        self.plain = self.result == "CUresult"
+        # The first description's names carry no prefix.
+        self.first = "" if self.plain else " = 0x40"      # handle types of the two descriptions differ
+        self.tag, self.upper, self.table = ("", "", "drv") if self.plain else (self.prefix + "_", self.prefix.upper() + "_", self.prefix)
+
+    def local(self, r):
+        """The code to give back for a code of the shim itself, and for one that came from the server."""
+        return r if self.plain else f"{self.prefix}_local({r})"
+
+    def remote(self, r):
+        return r if self.plain else f"{self.prefix}_remote({r})"
+
+
 class Types:
     """What the types header says: which names are handles, enums, numbers, plain structs."""
 
@@ -87,13 +110,13 @@ class Param:
 
 
 class Call:
-    def __init__(self, name, params, words, where, types):
+    def __init__(self, name, params, words, where, types, api):
         self.name, self.params, self.words, self.where = name, params, words, where
         self.base = re.sub(r"_v\d+$", "", name)
         self.cls = next((w for w in words if w in CLASSES), "WAIT")
         self.flavour = next((w for w in ("PTSZ", "PTDS") if w in words), None)
         self.hand = self.cls in ("LOCAL", "HAND", "UNSUPPORTED", "SAME")
-        if "SINCE" not in words:
+        if api.versioned and "SINCE" not in words:
             raise Refused(f"{where}: error: {name} has no SINCE")
         if not self.hand:
             for p in params:
@@ -156,8 +179,8 @@ class Call:
 def parse(path, types):
     text = open(path).read()
     text = re.sub(r"/\*.*?\*/", lambda m: "\n" * m[0].count("\n"), text, flags=re.S)
-    calls, seen = [], {}
-    for m in re.finditer(r"^CUresult (\w+)\(([^;]*);", text, re.M):
+    calls, seen, api = [], {}, Api(text, path)
+    for m in re.finditer(r"^" + api.result + r" (\w+)\(([^;]*);", text, re.M):
         where = f"{path}:{text.count(chr(10), 0, m.start()) + 1}"
         name, rest, depth = m[1], m[2], 1
         for i, ch in enumerate(rest):
@@ -186,35 +209,39 @@ def parse(path, types):
             if w not in CALL_WORDS:
                 raise Refused(f"{where}: error: unknown word '{w}' after {name}")
             words[w] = quoted or arg
-        calls.append(Call(name, params, words, where, types))
+        calls.append(Call(name, params, words, where, types, api))
     for c in calls:
         if c.cls == "SAME" and c.words["SAME"] not in seen:
             raise Refused(f"{c.where}: error: {c.name}: SAME names no entry")
     if not calls:
         raise Refused(f"{path}:1: error: nothing described")
-    return calls
+    return api, calls
 
 
 HEAD = "/* Generated from the API description by wire/gen.py: do not edit. */\n"
 
 
-def gen_calls_h(calls, types):
-    print(HEAD + "#pragma once\n#include <stdint.h>\n\nenum call_id {")
+def gen_calls_h(api, calls, types):
+    print(HEAD + f"#pragma once\n#include <stdint.h>\n\nenum {api.tag}call_id {{")
     for c in calls:
         print(f"\tCALL_{c.name},")
-    print("\tCALL_COUNT\n};\nenum handle_type {\n\tHANDLE_NONE,")
+    print(f"\t{api.upper}CALL_COUNT\n}};\nenum {api.tag}handle_type {{\n\t{api.upper}HANDLE_NONE{api.first},")
     for h in types.handles:
         print(f"\tHANDLE_{h},")
-    print("\tHANDLE_TYPES\n};\n/* Name, signature of the encoding, and class of each call id. */")
-    print("struct call_name { const char *name; uint32_t signature; const char *class_; };")
-    print("extern const struct call_name call_names[CALL_COUNT];\nextern const char *const handle_names[HANDLE_TYPES];")
+    print(f"\t{api.upper}HANDLE_TYPES\n}};\n/* Name, signature of the encoding, and class of each call id. */")
+    if api.plain:
+        print("struct call_name { const char *name; uint32_t signature; const char *class_; };")
+    else:
+        print("#include \"cuda.calls.h\"")
+    print(f"extern const struct call_name {api.tag}call_names[{api.upper}CALL_COUNT];")
+    print(f"extern const char *const {api.tag}handle_names[];")
 
 
-def gen_calls_c(calls, types):
-    print(HEAD + '#include "cuda.calls.h"\n\nconst struct call_name call_names[CALL_COUNT] = {')
+def gen_calls_c(api, calls, types):
+    print(HEAD + f'#include "{api.prefix}.calls.h"\n\nconst struct call_name {api.tag}call_names[{api.upper}CALL_COUNT] = {{')
     for c in calls:
         print(f'\t{{"{c.name}", 0x{c.signature:08x}, "{c.cls.lower()}"}},')
-    print('};\nconst char *const handle_names[HANDLE_TYPES] = {\n\t"nothing",')
+    print(f'}};\nconst char *const {api.tag}handle_names[] = {{\n\t"nothing",')
     for h in types.handles:
         print(f'\t"{h}",')
     print("};")
@@ -228,31 +255,31 @@ def exports(calls):
             yield c.name + "_" + c.flavour.lower(), c
 
 
-def gen_driver_h(calls, types):
-    print(HEAD + '#pragma once\n#include <stddef.h>\n#include "wire/cuda_types.h"\n\nstruct driver {')
+def gen_driver_h(api, calls, types):
+    print(HEAD + f'#pragma once\n#include <stddef.h>\n#include "wire/{api.prefix}_types.h"\n\nstruct {api.tag}driver {{')
     for name, c in exports(calls):
         print(f"\tCUresult (*{name})({c.args});")
     print("};\n/* Symbols to look up, where their pointer goes, and what stands there when the library lacks them. */")
-    print("struct driver_symbol { const char *name; size_t offset; void *missing; };")
-    print("extern const struct driver_symbol driver_symbols[];\nextern const unsigned driver_symbol_count;")
+    print("#ifndef DRIVER_SYMBOL\n#define DRIVER_SYMBOL\nstruct driver_symbol { const char *name; size_t offset; void *missing; };\n#endif")
+    print(f"extern const struct driver_symbol {api.tag}driver_symbols[];\nextern const unsigned {api.tag}driver_symbol_count;")
 
 
-def gen_driver_c(calls, types):
-    print(HEAD + '#include "cuda.driver.h"\n')
+def gen_driver_c(api, calls, types):
+    print(HEAD + f'#include "{api.prefix}.driver.h"\n')
     for name, c in exports(calls):
         unused = "".join(f"\t(void){p.name};\n" for p in c.params)
-        print(f"static CUresult missing_{name}({c.args})\n{{\n{unused}\treturn CUDA_ERROR_NOT_SUPPORTED;\n}}")
-    print("\nconst struct driver_symbol driver_symbols[] = {")
+        print(f"static {api.result} missing_{name}({c.args})\n{{\n{unused}\treturn {api.unsupported};\n}}")
+    print(f"\nconst struct driver_symbol {api.tag}driver_symbols[] = {{")
     for name, c in exports(calls):
-        print(f'\t{{"{name}", offsetof(struct driver, {name}), missing_{name}}},')
-    print("};\nconst unsigned driver_symbol_count = sizeof driver_symbols / sizeof *driver_symbols;")
+        print(f'\t{{"{name}", offsetof(struct {api.tag}driver, {name}), missing_{name}}},')
+    print(f"}};\nconst unsigned {api.tag}driver_symbol_count = sizeof {api.tag}driver_symbols / sizeof *{api.tag}driver_symbols;")
 
 
 def put(p, expr, kind=None):
     """Client: statements that put one element."""
     kind = kind or p.kind
     if kind == "handle":
-        return f"\tif (!put_handle(&c, HANDLE_{p.type}, {expr}))\n\t\treturn handle_error(HANDLE_{p.type});\n"
+        return f"\tif (!put_handle(&c, HANDLE_{p.type}, {expr}))\n\t\treturn HANDLE_ERROR({p.type});\n"
     if kind == "device":
         return f"\tif (!put_device(&c, {expr}))\n\t\treturn CUDA_ERROR_INVALID_DEVICE;\n"
     if kind == "struct":
@@ -286,14 +313,14 @@ def counted(c, p):
     return (f"*{n}", q) if q is not None and q.stars else (n, None)
 
 
-def stub_body(c):
-    s = f"\tstruct call c;\n\tCUresult r = call_begin(&c, CALL_{c.name});\n\tif (r)\n\t\treturn r;\n"
+def stub_body(api, c):
+    s = f"\tstruct call c;\n\tCUresult r = call_begin(&c, CALL_{c.name});\n\tif (r)\n\t\treturn {api.local('r')};\n"
     for p in c.params:
         if p.mode in ("out", "inout", "in", "string", "bytes-out", "via-in", "via-out") and not p.has("OPTIONAL"):
-            s += f"\tif (!{p.name})\n\t\treturn CUDA_ERROR_INVALID_VALUE;\n"
+            s += f"\tif (!{p.name})\n\t\treturn {api.invalid};\n"
         if p.mode in ("array-in", "array-out", "bytes-in") and not p.has("OPTIONAL"):
             n = counted(c, p)[0] if p.has("COUNT") else p.words["BYTES"]
-            s += f"\tif (!{p.name} && {n})\n\t\treturn CUDA_ERROR_INVALID_VALUE;\n"
+            s += f"\tif (!{p.name} && {n})\n\t\treturn {api.invalid};\n"
     after = ""
     for p in c.params:
         opt = p.has("OPTIONAL")
@@ -344,38 +371,39 @@ def stub_body(c):
     drops = [p for p in c.params if p.has("DROP")]
     if c.cls == "NEW":
         p = next(p for p in c.params if p.mode == "out")
-        return s + (f"\tvoid *id = handle_new(HANDLE_{p.type});\n\tif (!id)\n\t\treturn CUDA_ERROR_OUT_OF_MEMORY;\n"
+        return s + (f"\tvoid *id = handle_new(HANDLE_{p.type});\n\tif (!id)\n\t\treturn {api.memory};\n"
                     f"\tput_u64(&c.out, (uintptr_t)id);\n\tr = call_post(&c);\n\tif (!r)\n\t\t*{p.name} = id;\n"
                     f"\telse\n\t\thandle_drop(HANDLE_{p.type}, id);\n\treturn r;\n")
     drop = "".join(f"\tif (!r)\n\t\thandle_drop(HANDLE_{p.type}, {p.name});\n" for p in drops)
     if c.cls == "POST":
-        return s + "\tr = call_post(&c);\n" + drop + "\treturn r;\n"
+        return s + "\tr = call_post(&c);\n" + drop + f"\treturn {api.remote('r')};\n"
     s += "\tr = call_wait(&c);\n"
     if after:
         s += (f"\tif ({'c.in.len < c.in.cap' if 'ALWAYS' in c.words else '!r'}) {{\n{after}\t}}\n")
-    return s + drop + "\treturn call_end(&c, r);\n"
+    return s + drop + f"\treturn {api.remote('call_end(&c, r)')};\n"
 
 
-def gen_remote_h(calls, types):
-    print(HEAD + '#pragma once\n#include "wire/cuda_types.h"\n')
+def gen_remote_h(api, calls, types):
+    print(HEAD + f'#pragma once\n#include "wire/{api.prefix}_types.h"\n')
     for c in calls:
         if not c.hand and ("SHIM" in c.words or c.cls == "CACHED"):
-            print(f"CUresult remote_{c.name}({c.args});")
+            print(f"{api.result} remote_{c.name}({c.args});")
 
 
-def gen_stubs_c(calls, types):
-    print(HEAD + '#include "devshim/call.h"\n#include "wire/cuda.h"\n#include "cuda.calls.h"\n#include "cuda.remote.h"\n')
+def gen_stubs_c(api, calls, types):
+    print(HEAD + f'#include "devshim/{api.tag}call.h"\n#include "wire/{api.prefix}.h"\n#include "{api.prefix}.calls.h"\n#include "{api.prefix}.remote.h"\n')
+    print("#define HANDLE_ERROR(type) " + ("handle_error(HANDLE_##type)" if api.plain else api.invalid) + "\n")
     for c in calls:
         if c.cls == "UNSUPPORTED":
             unused = "".join(f"\t(void){p.name};\n" for p in c.params)
-            print(f'CUresult {c.name}({c.args})\n{{\n{unused}\treturn call_unsupported("{c.name}", "{c.words["UNSUPPORTED"]}");\n}}\n')
+            print(f'{api.result} {c.name}({c.args})\n{{\n{unused}\treturn {api.tag}call_unsupported("{c.name}", "{c.words["UNSUPPORTED"]}");\n}}\n')
         elif c.cls == "SAME":
-            print(f"CUresult {c.name}({c.args})\n{{\n\treturn {c.words['SAME']}({c.names});\n}}\n")
+            print(f"{api.result} {c.name}({c.args})\n{{\n\treturn {c.words['SAME']}({c.names});\n}}\n")
         elif not c.hand:
             pre = "remote_" if "SHIM" in c.words or c.cls == "CACHED" else ""
-            print(f"CUresult {pre}{c.name}({c.args})\n{{\n{stub_body(c)}}}\n")
+            print(f"{api.result} {pre}{c.name}({c.args})\n{{\n{stub_body(api, c)}}}\n")
         if c.flavour:
-            print(f"CUresult {c.name}_{c.flavour.lower()}({c.args})\n{{\n\tptds_begin();\n\tCUresult r = {c.name}({c.names});\n"
+            print(f"{api.result} {c.name}_{c.flavour.lower()}({c.args})\n{{\n\tptds_begin();\n\tCUresult r = {c.name}({c.names});\n"
                   f"\tptds_end();\n\treturn r;\n}}\n")
 
 
@@ -398,7 +426,7 @@ def serve_put(p, expr):
     return f"put_{p.kind}(&x->out, {expr});"
 
 
-def serve_body(c):
+def serve_body(api, c):
     s, after, args, drops = "", "", [], ""
     bad = "\t\tif (x->in.bad)\n\t\t\treturn SERVE_BAD;\n"
     late = ""
@@ -474,10 +502,10 @@ def serve_body(c):
     if new:
         s += "\tuint64_t id = exec_new_id(x);\n"
     s += "\tif (!get_end(&x->in))\n\t\treturn SERVE_BAD;\n" + late + "\tif (x->bad_handle)\n\t\treturn x->handle_code;\n"
-    fn = f"drv.{c.name}"
+    fn = f"{api.table}.{c.name}"
     if c.flavour == "PTDS":
-        fn = f"(x->frame.flags & FRAME_PTDS ? drv.{c.name}_ptds : drv.{c.name})"
-    s += f"\tCUresult r = {fn}({', '.join(args)});\n" + drops
+        fn = f"(x->frame.flags & FRAME_PTDS ? {api.table}.{c.name}_ptds : {api.table}.{c.name})"
+    s += f"\tCUresult r = {'' if api.plain else '(CUresult)'}{fn}({', '.join(args)});\n" + drops
     if new:
         s += f"\tif (!r)\n\t\texec_bind(x, HANDLE_{new.type}, id, {new.name}_);\n"
     elif after:
@@ -485,8 +513,8 @@ def serve_body(c):
     return s + "\treturn r;\n"
 
 
-def gen_serve_c(calls, types):
-    print(HEAD + '#include "server/exec.h"\n#include "wire/limits.h"\n#include "cuda.calls.h"\n')
+def gen_serve_c(api, calls, types):
+    print(HEAD + f'#include "server/exec.h"\n#include "wire/limits.h"\n#include "{api.prefix}.calls.h"\n')
     rows = []
     for c in calls:
         if c.cls in ("LOCAL", "UNSUPPORTED", "SAME"):
@@ -496,48 +524,48 @@ def gen_serve_c(calls, types):
         if c.cls == "HAND" or "SERVE" in c.words:
             print(f"CUresult serve_{c.name}(struct exec *x);\n")
         else:
-            print(f"static CUresult serve_{c.name}(struct exec *x)\n{{\n{serve_body(c)}}}\n")
-    print("const struct serve_entry serve_table[] = {\n" + "\n".join(rows) + "\n};")
-    print("const unsigned serve_count = sizeof serve_table / sizeof *serve_table;")
+            print(f"static CUresult serve_{c.name}(struct exec *x)\n{{\n{serve_body(api, c)}}}\n")
+    print(f"const struct serve_entry {api.tag}serve_table[] = {{\n" + "\n".join(rows) + "\n};")
+    print(f"const unsigned {api.tag}serve_count = sizeof {api.tag}serve_table / sizeof *{api.tag}serve_table;")
 
 
-def gen_procs_c(calls, types):
+def gen_procs_c(api, calls, types):
     rows = []
     for c in calls:
         rows.append((c.base, int(c.words["SINCE"]), 0, c.name))
         if c.flavour:
             rows.append((c.base, int(c.words[c.flavour]), 2, c.name + "_" + c.flavour.lower()))
-    print(HEAD + '#include "devshim/procs.h"\n#include "wire/cuda.h"\n\nconst struct proc procs[] = {')
-    decls = [f"CUresult {name}({c.args});" for name, c in exports(calls) if name != c.name]
+    print(HEAD + f'#include "devshim/procs.h"\n#include "wire/{api.prefix}.h"\n\nconst struct proc procs[] = {{')
+    decls = [f"{api.result} {name}({c.args});" for name, c in exports(calls) if name != c.name]
     for base, version, flavour, symbol in sorted(rows):
         print(f'\t{{"{base}", {version}, {flavour}, "{symbol}", (void *){symbol}}},')
     print("};\nconst unsigned proc_count = sizeof procs / sizeof *procs;")
     return decls
 
 
-def gen_flavours_h(calls, types):
+def gen_flavours_h(api, calls, types):
     """Prototypes of the per-thread default stream flavours, which the description names by a word only."""
-    print(HEAD + '#pragma once\n#include "wire/cuda_types.h"\n#pragma GCC visibility push(default)\n')
+    print(HEAD + f'#pragma once\n#include "wire/{api.prefix}_types.h"\n#pragma GCC visibility push(default)\n')
     for name, c in exports(calls):
         if name != c.name:
-            print(f"CUresult {name}({c.args});")
+            print(f"{api.result} {name}({c.args});")
     print("#pragma GCC visibility pop")
 
 
-def gen_soft_c(calls, types):
-    print(HEAD + '#include "server/soft/context.h"\n#include "wire/cuda.h"\n')
+def gen_soft_c(api, calls, types):
+    print(HEAD + f'#include "server/soft/context.h"\n#include "wire/{api.prefix}.h"\n')
     for c in calls:
         unused = "".join(f"\t(void){p.name};\n" for p in c.params)
         body = f"{unused}\treturn soft_unsupported(\"{c.name}\");"
         if c.cls == "SAME":
             body = f"\treturn {c.words['SAME']}({c.names});"
-        print(f"__attribute__((weak)) CUresult {c.name}({c.args})\n{{\n{body}\n}}\n")
+        print(f"__attribute__((weak)) {api.result} {c.name}({c.args})\n{{\n{body}\n}}\n")
         if c.flavour:
-            print(f"CUresult {c.name}_{c.flavour.lower()}({c.args})\n{{\n\tsoft_ptds_begin();\n\tCUresult r = {c.name}({c.names});\n"
+            print(f"{api.result} {c.name}_{c.flavour.lower()}({c.args})\n{{\n\tsoft_ptds_begin();\n\tCUresult r = {c.name}({c.names});\n"
                   f"\tsoft_ptds_end();\n\treturn r;\n}}\n")
 
 
-def gen_support_md(calls, types):
+def gen_support_md(api, calls, types):
     how = {"WAIT": "waits for the server", "POST": "posted", "NEW": "posted, handle chosen by the client", "LOCAL": "answered in the shim",
            "CACHED": "asked once", "HAND": "by hand at both ends", "SAME": "another name of"}
     yes = [c for c in calls if c.cls != "UNSUPPORTED"]
@@ -550,7 +578,7 @@ def gen_support_md(calls, types):
         print(f"| `{c.name}`{' + ' + c.flavour.lower() if c.flavour else ''} | {a} | {c.words['SINCE']} |")
 
 
-def gen_layout_c(calls, types):
+def gen_layout_c(api, calls, types):
     """A program that prints every size, offset and constant, to be compiled with our types and with NVIDIA's, and compared."""
     print("#include <stddef.h>\n#include <stdio.h>\n#include TYPES\nint main(void)\n{")
     for name, body in types.structs.items():
@@ -571,7 +599,8 @@ def main():
         sys.exit(__doc__)
     try:
         types = Types(open(types_path).read())
-        emit(parse(api_path, types), types)
+        api, calls = parse(api_path, types)
+        emit(api, calls, types)
     except Refused as e:
         sys.exit(str(e))
 

@@ -1,5 +1,6 @@
-/* expect: bad-post.h:5: error: cuX: a returned value on a POST call: 'out' */
+/* expect: bad-post.h:6: error: cuX: a returned value on a POST call: 'out' */
 #include "wire/annotate.h"
 #include "wire/cuda_types.h"
+API(cuda, CUresult, CUDA_ERROR_INVALID_VALUE, CUDA_ERROR_OUT_OF_MEMORY, CUDA_ERROR_NOT_SUPPORTED, VERSIONED)
 
 CUresult cuX(int *out) POST SINCE(2000);

@@ -140,7 +140,7 @@ def absent(c, out):
 
 types = gen.Types(open("wire/cuda_types.h").read())
 out, rows = [], []
-for c in gen.parse("wire/cuda.h", types):
+for c in gen.parse("wire/cuda.h", types)[1]:
     absent(c, out)
     if not c.hand and "SERVE" not in c.words and case(c, out):
         rows.append(f"\t{{CALL_{c.name}, call_{c.name}, offsetof(struct driver, {c.name}), (void *)fake_{c.name}}},")
