@@ -68,7 +68,7 @@ $(bin):
 	$(LINK)
 $(filter-out %/soft/libcuda.so.1,$(lib)):
 	@mkdir -p $(@D)
-	$(LINK) -shared -Wl,-soname,$(@F) -Wl,-Bsymbolic -Wl,--exclude-libs,ALL -Wl,-z,defs
+	$(LINK) -shared -Wl,-soname,$(@F) -Wl,-Bsymbolic -Wl,--exclude-libs,ALL -Wl,-z,defs -Wl,-z,nodelete
 $(B)/lib/soft/libcuda.so.1: $(B)/lib/libscuda-soft.so
 	@mkdir -p $(@D)
 	ln -sf ../libscuda-soft.so $@

@@ -12,6 +12,7 @@
  *
  * Thread rule: a call belongs to its thread; call_post and call_wait order the calls of all threads by the moment they are made. */
 #pragma once
+#include "cuda.flavours.h"
 #include "wire/cuda_types.h"
 #include "wire/msg.h"
 #include "wire/frame.h"
