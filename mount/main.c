@@ -11,9 +11,6 @@
 #include "wire/frame.h"
 #include "wire/log.h"
 
-#ifndef VERSION
-#define VERSION "0.1.0"
-#endif
 
 static const struct command commands[] = {
 	{"mount", command_mount, "HOST[:PORT][,HOST...] DIR [-o OPTION,...] [-f]",

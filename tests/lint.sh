@@ -1,0 +1,37 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# The rules of this tree that a script can check: the licence line, no trailing blanks, no left-overs, no generated files or paths of a machine in it,
+# scripts that parse. Prints each finding; status 1 when there is one.
+set -u
+shopt -s lastpipe
+cd "$(dirname "$0")/.." || exit 1
+found=0
+finding() # TEXT: the lines of standard input are findings of this kind
+{
+	local line
+	while IFS= read -r line; do
+		echo "lint: $1: $line"
+		found=1
+	done
+}
+files=$(git ls-files 2>/dev/null || find . -type f ! -path './build*' ! -path './.git/*')
+sources=$(echo "$files" | grep -E '\.(c|h|cu|py|sh|inc|mk)$|^Makefile$|^\.ci/run$')
+
+for f in $sources; do
+	[ -f "$f" ] && { head -n 3 "$f" | grep -q 'SPDX-License-Identifier: Apache-2.0' || echo "$f"; }
+done | finding "no SPDX line" 
+grep -nE '[[:blank:]]$' $sources /dev/null | head -n 20 | finding "blanks at the end"
+grep -nE '\b(TODO|FIXME|XXX)\b' $(echo "$sources" | grep -v '^tests/lint.sh$') /dev/null | finding "left-over"
+grep -nE '.{161}' $(echo "$sources" | grep -E '\.(c|h)$') /dev/null | cut -c1-120 | finding "a line past 160 columns"
+grep -nF "$(pwd)/" $files /dev/null | finding "a path of this machine"
+echo "$files" | grep -E '^build' | finding "a generated file"
+for f in $(echo "$sources" | grep -E '\.sh$|^\.ci/run$'); do
+	bash -n "$f" 2>&1
+done | finding "shell syntax"
+if command -v shellcheck >/dev/null; then
+	shellcheck -S warning -e SC2034,SC2046,SC2154,SC1091 -f gcc $(echo "$sources" | grep -E '\.sh$|^\.ci/run$') | finding shellcheck
+fi
+for f in $(echo "$sources" | grep -E '\.py$'); do
+	python3 -c 'import ast, sys; ast.parse(open(sys.argv[1]).read(), sys.argv[1])' "$f" 2>&1 | tail -n 1
+done | finding "python syntax"
+exit "$found"

@@ -1,0 +1,125 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Runs the tests that were built and prints one line each; the last line is the count. `tests/run.sh` runs all, `tests/run.sh e2e/keys unit` those whose
+# name contains one of the words. Each test has a time limit (a script may name its own: "# limit: SECONDS"), a log of its own, and may run beside one
+# other. Exit status of a test: 0 passed, 77 skipped, else failed. Variables: B (build folder), JOBS (2), SLOW (factor for the limits),
+# SCUDAFS_TEST_DRIVER (soft; auto or a path on a GPU machine), SCUDAFS_TEST_LONG (1: the long ones too).
+set -u
+cd "$(dirname "$0")/.." || exit 1
+export B=${B:-build}
+JOBS=${JOBS:-2}
+SLOW=${SLOW:-1}
+logs=$B/tests/log
+words=("$@")
+rm -rf "$logs"
+mkdir -p "$logs"
+unset SCUDAFS_MOUNT SCUDAFS_SERVER CUDA_VISIBLE_DEVICES CUDA_LAUNCH_BLOCKING
+
+wanted() # NAME
+{
+	local w
+	[ ${#words[@]} = 0 ] && return 0
+	for w in "${words[@]}"; do
+		[[ $1 == *"$w"* ]] && return 0
+	done
+	return 1
+}
+
+passed=0 failed=0 skipped=0
+report() # NAME CODE SECONDS
+{
+	local log=$logs/${1//\//-}.log
+	case $2 in
+	0)
+		passed=$((passed + 1))
+		echo "ok       $1 ($3 s)"
+		;;
+	77)
+		skipped=$((skipped + 1))
+		echo "skipped  $1: $(grep -h -m 1 '^SKIP' "$log" | sed 's/^SKIP:* *//')"
+		;;
+	*)
+		failed=$((failed + 1))
+		[ "$2" = 124 ] || [ "$2" = 137 ] && echo "(the time limit ended it)" >>"$log"
+		echo "FAILED   $1 (status $2, $3 s), $log:"
+		tail -n 60 "$log" | sed 's/^/    /'
+		;;
+	esac
+}
+
+declare -A running started
+reap() # waits for one test and reports it
+{
+	local p code
+	wait -n -p p
+	code=$?
+	[ -n "${p:-}" ] && [ -n "${running[$p]:-}" ] || return 0
+	report "${running[$p]}" "$code" "$((SECONDS - started[$p]))"
+	unset "running[$p]"
+}
+
+stop_all() # a signal: what runs gets it too, so that it cleans up
+{
+	trap - EXIT
+	[ ${#running[@]} = 0 ] || kill -TERM "${!running[@]}" 2>/dev/null
+	wait
+	exit 1
+}
+trap stop_all INT TERM HUP
+
+run() # NAME SECONDS COMMAND...
+{
+	local name=$1 limit=$(($2 * SLOW))
+	shift 2
+	wanted "$name" || return 0
+	while [ ${#running[@]} -ge "$JOBS" ]; do
+		reap
+	done
+	timeout -k 10 "$limit" "$@" >"$logs/${name//\//-}.log" 2>&1 </dev/null &
+	running[$!]=$name
+	started[$!]=$SECONDS
+}
+
+drain()
+{
+	while [ ${#running[@]} -gt 0 ]; do
+		reap
+	done
+}
+
+limit_of() # SCRIPT
+{
+	local n
+	n=$(sed -n 's/^# limit: \([0-9]*\)$/\1/p' "$1" | head -n 1)
+	echo "${n:-120}"
+}
+
+for t in "$B"/tests/unit/check_*; do
+	[ -x "$t" ] && [ ! -d "$t" ] && [[ $t != *.* ]] && run "unit/${t##*/}" 120 "$t"
+done
+for t in tests/gen/*.sh tests/soft/*.sh; do
+	[ -x "$t" ] && run "$(basename "$(dirname "$t")")/$(basename "$t" .sh)" "$(limit_of "$t")" "$t"
+done
+for t in tests/apps/*.sh; do
+	[ -x "$t" ] && run "apps/$(basename "$t" .sh)" "$(limit_of "$t")" "$t"
+done
+for t in tests/e2e/*.sh; do
+	[ "$t" = tests/e2e/lib.sh ] && continue
+	run "e2e/$(basename "$t" .sh)" "$(limit_of "$t")" "$t"
+done
+if [ -n "${SCUDAFS_TEST_LONG:-}" ]; then
+	for t in tests/long/*.sh; do
+		[ -x "$t" ] && run "long/$(basename "$t" .sh)" "$(limit_of "$t")" "$t"
+	done
+fi
+drain
+
+# Whatever went wrong above, no test may leave a mount behind.
+if grep -q ' [^ ]*/scudafs-test\.[^ ]* fuse.scudafs ' /proc/mounts; then
+	failed=$((failed + 1))
+	echo "FAILED   nothing is left: these mounts are:"
+	grep ' [^ ]*/scudafs-test\.[^ ]* fuse.scudafs ' /proc/mounts
+fi
+[ $((passed + failed + skipped)) -gt 0 ] || { echo "no test matches"; exit 1; }
+echo "$passed passed, $failed failed, $skipped skipped"
+[ "$failed" = 0 ]
