@@ -73,11 +73,60 @@ $(B)/lib/soft/libcuda.so.1: $(B)/lib/libscuda-soft.so
 	@mkdir -p $(@D)
 	ln -sf ../libscuda-soft.so $@
 
+# ---- tests, and what else people ask for -----------------------------------------------------------------------------
+
+# A unit test is linked with what its folders define; by default the wire, the daemon and the server.
+unit  := $(patsubst tests/unit/%.c,$(B)/tests/unit/%,$(wildcard tests/unit/check_*.c))
+progs := $(patsubst tests/e2e/progs/%.c,$(B)/tests/e2e/%,$(wildcard tests/e2e/progs/*.c))
+tested := $(call objects,wire scudafs) $(filter-out %/main.o,$(call objects,server)) $(call gen,serve driver calls)
+
+$(B)/tests/tested.a: $(tested)
+	@mkdir -p $(@D)
+	rm -f $@ && $(AR) rcs $@ $^
+$(unit): $(B)/tests/unit/%: $(B)/obj/tests/unit/%.o $(B)/tests/tested.a
+	@mkdir -p $(@D)
+	$(CC) $(CFLAGS) $(sanitize) -o $@ $^ $(shell pkg-config --libs check fuse3 openssl jansson) -ldl -lpthread
+$(progs): $(B)/tests/e2e/%: tests/e2e/progs/%.c tests/e2e/progs/prog.h $(B)/lib/libcuda.so.1
+	@mkdir -p $(@D)
+	$(CC) -std=gnu11 -O1 -g $(WARN) $(sanitize) -D_GNU_SOURCE -I. -o $@ $< -L$(B)/lib -l:libcuda.so.1 -lpthread
+
+tests: all $(unit) $(progs) ## build the tests, too
+check: tests ## run all tests (tests/run.sh NAME runs those that you name)
+	@B=$(B) tests/run.sh
+check-long: tests ## run all tests and the long ones
+	@B=$(B) SCUDAFS_TEST_LONG=1 tests/run.sh
+check-asan: ## run all tests under the address and undefined-behaviour sanitizers
+	@$(MAKE) --no-print-directory B=$(B)-asan SAN=address,undefined CFLAGS='-O1 -g' SLOW=4 check
+check-tsan: ## run all tests under the thread sanitizer
+	@$(MAKE) --no-print-directory B=$(B)-tsan SAN=thread CFLAGS='-O1 -g' SLOW=8 check
+demo: ## from nothing to a CUDA program that computes through a mount
+	@B=$(B) MAKE="$(MAKE)" tests/demo/demo.sh
+deps: ## install what building, testing and mounting need (Debian, Ubuntu)
+	@tests/deps.sh
+lint: ## check the style: formats of this tree's own rules, and the shell scripts where shellcheck is installed
+	@tests/lint.sh
+
+man   := $(patsubst docs/man/%.scd,$(B)/man/%,$(wildcard docs/man/*.scd))
+$(B)/man/%: docs/man/%.scd
+	@mkdir -p $(@D)
+	scdoc < $< > $@
+to     = $(DESTDIR)$(PREFIX)
+install: all $(man) ## install below PREFIX (/usr/local), staged in DESTDIR
+	install -d $(to)/bin $(to)/sbin $(to)/lib/scudafs/soft $(to)/share/man/man1 $(to)/share/man/man8 $(to)/share/doc/scudafs
+	install $(bin) $(to)/bin
+	install $(filter-out %/soft/libcuda.so.1,$(lib)) $(to)/lib/scudafs
+	ln -sf ../libscuda-soft.so $(to)/lib/scudafs/soft/libcuda.so.1
+	ln -sf ../bin/scudafs $(to)/sbin/mount.scudafs
+	ln -sf ../bin/scudafs $(to)/sbin/mount.fuse.scudafs
+	install -m 644 $(filter %.1,$(man)) $(to)/share/man/man1
+	install -m 644 $(filter %.8,$(man)) $(to)/share/man/man8
+	install -m 644 LICENSE README.md $(wildcard docs/*.md) $(to)/share/doc/scudafs
+
 clean: ## remove all that was built
-	rm -rf $(B)
+	rm -rf $(B) $(B)-asan $(B)-tsan
 help: ## show this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  \1\t\2/p' Makefile | expand -t 16
-.PHONY: all clean help
+.PHONY: all tests check check-long check-asan check-tsan demo deps lint install clean help
 .DELETE_ON_ERROR:
 .SECONDARY:
 -include $(shell find $(B) -name '*.d' 2>/dev/null)
