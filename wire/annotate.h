@@ -2,7 +2,7 @@
 /* The words of the API description (wire/cuda.h), all of them empty to the compiler. wire/gen.py gives them their meaning; docs/api.md explains them. */
 #pragma once
 
-/* On a line of its own, once: prefix of the generated names, result type, its codes for an invalid argument, no memory and an unsupported function; VERSIONED: every
+/* On a line of its own, once: prefix of the generated names, result type, its codes for an invalid argument, no memory, an unsupported function and a forbidden one; VERSIONED: every
  * entry has SINCE. */
 #define API(prefix, result, ...)
 
@@ -30,6 +30,7 @@
 #define SHIM            /* the export is written by hand in devshim/ and uses the generated remote_NAME */
 #define SERVE           /* the server runs serve_NAME, written by hand, in place of the driver's function */
 #define HAND            /* both ends are written by hand, with their own encoding */
+#define GUARDED         /* changes a shared card: only where the server was started with consent */
 #define ALWAYS          /* results travel back with an error code too */
 #define UNSUPPORTED(why) /* exported, answers CUDA_ERROR_NOT_SUPPORTED; why: a string */
 #define SINCE(version)  /* the least CUDA version for which cuGetProcAddress gives this symbol */

@@ -8,7 +8,7 @@
 
 #pragma GCC visibility push(default)
 
-API(cuda, CUresult, CUDA_ERROR_INVALID_VALUE, CUDA_ERROR_OUT_OF_MEMORY, CUDA_ERROR_NOT_SUPPORTED, VERSIONED)
+API(cuda, CUresult, CUDA_ERROR_INVALID_VALUE, CUDA_ERROR_OUT_OF_MEMORY, CUDA_ERROR_NOT_SUPPORTED, CUDA_ERROR_NOT_PERMITTED, VERSIONED)
 
 CUresult cuGetErrorString(CUresult error, const char **pStr) LOCAL SINCE(6000);
 CUresult cuGetErrorName(CUresult error, const char **pStr) LOCAL SINCE(6000);

@@ -11,7 +11,7 @@ import sys
 import zlib
 
 CLASSES = {"LOCAL", "CACHED", "POST", "NEW", "HAND", "UNSUPPORTED", "SAME"}
-CALL_WORDS = CLASSES | {"SHIM", "SERVE", "ALWAYS", "SINCE", "PTSZ", "PTDS"}
+CALL_WORDS = CLASSES | {"SHIM", "SERVE", "ALWAYS", "GUARDED", "SINCE", "PTSZ", "PTDS"}
 PARAM_WORDS = {"BYTES", "COUNT", "TEXT", "STRING", "INOUT", "IN", "OPTIONAL", "OPAQUE", "UNSENT", "VIA", "RAW", "DROP", "ORDINAL"}
 UNSIGNED = {"size_t", "unsigned", "unsigned int", "unsigned char", "unsigned short", "unsigned long long", "uint32_t", "uint64_t",
             "unsigned long"}
@@ -23,14 +23,14 @@ class Refused(Exception):
 
 
 class Api:
-    """The line API(prefix, result type, invalid argument, out of memory, not supported[, VERSIONED]) of a description."""
+    """The line API(prefix, result type, invalid argument, out of memory, not supported, not permitted[, VERSIONED]) of a description."""
 
     def __init__(self, text, path):
         m = re.search(r"^API\((.*?)\)", text, re.M | re.S)
         if not m:
             raise Refused(f"{path}:1: error: nothing described: no API(...) line")
         a = [x.strip() for x in m[1].split(",")]
-        self.prefix, self.result, self.invalid, self.memory, self.unsupported = a[:5]
+        self.prefix, self.result, self.invalid, self.memory, self.unsupported, self.denied = a[:6]
         self.versioned = "VERSIONED" in a
         self.plain = self.result == "CUresult"
         # The first description's names carry no prefix.
@@ -258,7 +258,7 @@ def exports(calls):
 def gen_driver_h(api, calls, types):
     print(HEAD + f'#pragma once\n#include <stddef.h>\n#include "wire/{api.prefix}_types.h"\n\nstruct {api.tag}driver {{')
     for name, c in exports(calls):
-        print(f"\tCUresult (*{name})({c.args});")
+        print(f"\t{api.result} (*{name})({c.args});")
     print("};\n/* Symbols to look up, where their pointer goes, and what stands there when the library lacks them. */")
     print("#ifndef DRIVER_SYMBOL\n#define DRIVER_SYMBOL\nstruct driver_symbol { const char *name; size_t offset; void *missing; };\n#endif")
     print(f"extern const struct driver_symbol {api.tag}driver_symbols[];\nextern const unsigned {api.tag}driver_symbol_count;")
@@ -502,6 +502,8 @@ def serve_body(api, c):
     if new:
         s += "\tuint64_t id = exec_new_id(x);\n"
     s += "\tif (!get_end(&x->in))\n\t\treturn SERVE_BAD;\n" + late + "\tif (x->bad_handle)\n\t\treturn x->handle_code;\n"
+    if "GUARDED" in c.words:
+        s += f"\tif (!exec_may_change(x))\n\t\treturn (CUresult){api.denied};\n"
     fn = f"{api.table}.{c.name}"
     if c.flavour == "PTDS":
         fn = f"(x->frame.flags & FRAME_PTDS ? {api.table}.{c.name}_ptds : {api.table}.{c.name})"
@@ -514,7 +516,7 @@ def serve_body(api, c):
 
 
 def gen_serve_c(api, calls, types):
-    print(HEAD + f'#include "server/exec.h"\n#include "wire/limits.h"\n#include "{api.prefix}.calls.h"\n')
+    print(HEAD + f'#include "server/{api.tag}exec.h"\n#include "wire/limits.h"\n#include "{api.prefix}.calls.h"\n')
     rows = []
     for c in calls:
         if c.cls in ("LOCAL", "UNSUPPORTED", "SAME"):

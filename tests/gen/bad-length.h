@@ -1,6 +1,6 @@
 /* expect: bad-length.h:6: error: cuX: parameter 'p': length names no parameter: 'm' */
 #include "wire/annotate.h"
 #include "wire/cuda_types.h"
-API(cuda, CUresult, CUDA_ERROR_INVALID_VALUE, CUDA_ERROR_OUT_OF_MEMORY, CUDA_ERROR_NOT_SUPPORTED, VERSIONED)
+API(cuda, CUresult, CUDA_ERROR_INVALID_VALUE, CUDA_ERROR_OUT_OF_MEMORY, CUDA_ERROR_NOT_SUPPORTED, CUDA_ERROR_NOT_PERMITTED, VERSIONED)
 
 CUresult cuX(const void *p BYTES(m), size_t n) SINCE(2000);

@@ -1,6 +1,6 @@
 /* expect: bad-since.h:6: error: cuX has no SINCE */
 #include "wire/annotate.h"
 #include "wire/cuda_types.h"
-API(cuda, CUresult, CUDA_ERROR_INVALID_VALUE, CUDA_ERROR_OUT_OF_MEMORY, CUDA_ERROR_NOT_SUPPORTED, VERSIONED)
+API(cuda, CUresult, CUDA_ERROR_INVALID_VALUE, CUDA_ERROR_OUT_OF_MEMORY, CUDA_ERROR_NOT_SUPPORTED, CUDA_ERROR_NOT_PERMITTED, VERSIONED)
 
 CUresult cuX(int x) LOCAL;

@@ -5,7 +5,7 @@ set -eu
 cd "$(dirname "$0")/../.."
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-for a in calls.h calls.c driver.h remote.h stubs.c serve.c; do
+for a in calls.h calls.c driver.h flavours.h remote.h stubs.c serve.c; do
 	python3 wire/gen.py wire/cuda_types.h wire/cuda.h $a > "$work/cuda.$a"
 done
 { echo '#include "tests/gen/loop.h"'; python3 tests/gen/loop.py; } > "$work/cases.c"
