@@ -11,7 +11,6 @@
 #include "wire/frame.h"
 #include "wire/log.h"
 
-
 static const struct command commands[] = {
 	{"mount", command_mount, "HOST[:PORT][,HOST...] DIR [-o OPTION,...] [-f]",
 		"make the GPUs of a server a directory",
@@ -156,6 +155,9 @@ int main(int argc, char **argv)
 			argv[1] = name; /* what getopt puts before its messages */
 			return running->run(argc - 1, argv + 1);
 		}
+	/* The generic helper of fuse calls `scudafs SOURCE DIR -o OPTIONS` for the type fuse.scudafs. */
+	if (argc >= 3 && strchr("/.", *argv[2]) && *argv[1] != '-')
+		return command_mount_helper(argc, argv);
 	fail(0, "'%s' is not a command; scudafs --help lists them", argv[1]);
 	return EXIT_USAGE;
 }

@@ -128,7 +128,8 @@ start_server() # [ARGUMENT...]
 	"$bin/scuda-server" --ready-fd 3 --driver "$driver" "$@" 3>"$work/port" 2>>"$work/server.log" &
 	server=$!
 	within 10 server_is_up || fail "the server is not up: $(tail -n 1 "$work/server.log")"
-	address=$(head -n 1 "$work/port")
+	monitor=$(pgrep -P "$server" | head -n 1)
+	address=127.0.0.1:$(head -n 1 "$work/port")
 }
 
 server_is_up()
@@ -144,7 +145,7 @@ stop_server()
 
 sessions() # pids of the server's session processes
 {
-	pgrep -P "$server" -f 'scuda-session' || true
+	pgrep -P "$server" | grep -vx "$monitor" || true
 }
 
 no_sessions()
