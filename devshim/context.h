@@ -3,13 +3,16 @@
  * server learns the current context from each record.
  *
  * Thread rule: the current context is the calling thread's. Contexts are never freed, so a pointer to one stays good; fields that change are atomic
- * or under context.c's lock. */
+ * or under `context_lock`. */
 #pragma once
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include "devshim/process.h"
 #include "wire/cuda_types.h"
+
+#define CONTEXT_LIMITS 16
 
 struct context {
 	CUcontext handle;
@@ -18,13 +21,18 @@ struct context {
 	_Atomic bool alive;         /* active, when primary */
 	_Atomic int sticky;         /* the error that this context is lost to, or 0 */
 	_Atomic unsigned flags;
-	unsigned api_version;
-	unsigned retained;          /* primary: users */
-	uint64_t id;                /* of cuCtxGetId; a primary context gets a new one each time it is activated */
-	_Atomic uint64_t cached;    /* bits of what is known, see context.c */
-	int priority[2];
-	size_t limits[16];
+	unsigned users;             /* retains of a primary, attachments of another; under context_lock */
+	_Atomic uint64_t id;        /* of cuCtxGetId; 0: not asked yet. A primary context gets a new one each time it is activated */
+	/* Asked once; under context_lock, but for `known`, whose bits are set last. */
+	_Atomic unsigned known;     /* bit i: limit[i]; CONTEXT_CACHE, CONTEXT_PRIORITY */
+	size_t limit[CONTEXT_LIMITS];
+	CUfunc_cache cache;
+	int priority[2];            /* least, greatest */
 };
+#define CONTEXT_CACHE       (1u << 30)
+#define CONTEXT_PRIORITY    (1u << 31)
+
+extern pthread_mutex_t context_lock;
 
 /* The calling thread's current context, or NULL. */
 static inline struct context *context_current(void)
@@ -32,9 +40,11 @@ static inline struct context *context_current(void)
 	struct thread *t = thread_self();
 	return t ? t->current : 0;
 }
-/* The current context when a call may go on in it: 0, or what the call has to answer (201 none, 709 destroyed, a sticky error). */
+/* What a call that needs a context does first: 0 with the current one, or what it has to answer: not initialised, 201 none, 709 destroyed, the sticky error. */
 CUresult context_check(struct context **out);
-/* The context of a handle that the application gave; NULL when there is none. */
+/* The same without the sticky error. */
+CUresult context_check_present(struct context **out);
+/* The context of a handle that the application gave; NULL when there is none. A primary context is found whether active or not. */
 struct context *context_find(CUcontext h);
 /* Called by call.c when the server answered with an error that ends a context. */
 void context_lost(struct context *c, CUresult code);
@@ -42,5 +52,5 @@ void context_lost(struct context *c, CUresult code);
 bool context_is_sticky(CUresult code);
 /* The primary contexts of `count` devices, before any call is made. */
 bool context_init(int count);
-/* The handle of a device's primary context, whether active or not; NULL for no device. For tables.c too. */
-CUcontext tables_primary_context(CUdevice device);
+/* The primary context of a device of the application; NULL for no device. */
+struct context *context_primary(CUdevice device);

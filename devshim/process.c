@@ -24,11 +24,12 @@
 #include "wire/log.h"
 #include "wire/msg.h"
 
-#ifndef SCUDAFS_VERSION
-#define SCUDAFS_VERSION "unknown"
-#endif
 #define DRIVER_VERSION 13000        /* of the interface that this build describes */
 #define MOUNT_DEFAULT "/mnt/scuda"
+
+/* Tells a server that this is the shim, should its driver path lead here. */
+__attribute__((visibility("default"))) extern const char scudafs_shim_marker[];
+const char scudafs_shim_marker[] = "scudafs";
 
 _Atomic int process_code = CUDA_ERROR_NOT_INITIALIZED;
 bool process_blocking;
@@ -175,7 +176,7 @@ static void put_hello(struct msg *m)
 	strncpy(name, user ? user : "", sizeof name - 1);
 	put_map(m, 8);
 	put_text(m, "protocol"), put_u64(m, PROTOCOL_VERSION);
-	put_text(m, "version"), put_text(m, SCUDAFS_VERSION);
+	put_text(m, "version"), put_text(m, VERSION);
 	put_text(m, "pid"), put_u64(m, (uint64_t)getpid());
 	put_text(m, "uid"), put_u64(m, getuid());
 	put_text(m, "user"), put_text(m, name);

@@ -26,8 +26,6 @@ int process_driver_version(void);
 /* CUDA calls this to start a thread of ours: all signals blocked, detached, small stack when stack is not 0. Returns 0 or -errno. */
 int process_thread(void *(*run)(void *), void *arg, size_t stack, const char *name);
 
-struct cls_hit { const struct context *ctx; void *key, *value; uint64_t version; };
-
 struct thread {
 	uint32_t id;                /* in records, from 1; 0: no record yet */
 	unsigned ptds;              /* depth of ptds_begin */
@@ -36,7 +34,6 @@ struct thread {
 	unsigned depth, room;
 	bool exchanged;             /* the thread has sent a record, so its end is told */
 	uint8_t *out;               /* room for one record: header and head */
-	struct cls_hit cls[4];      /* what tables.c found last */
 };
 
 /* The calling thread's state, made at its first use. NULL without memory. */

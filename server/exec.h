@@ -23,6 +23,7 @@ struct exec {
 	uint64_t bulk_left;         /* the record's bulk not taken yet by exec_bulk */
 	const char *name;           /* the API name, for log lines */
 	struct arena *arena;        /* of exec_alloc */
+	struct gathered *gathered;  /* deliveries for the reply */
 	uint64_t parent;            /* the module or library among the arguments: functions that come of it end with it */
 };
 
@@ -67,8 +68,8 @@ struct later {
 	struct later *next;         /* the session's */
 };
 void session_deliver_later(struct exec *x, struct later *l);
-/* Sends what has finished ahead of the reply that follows. The session does this by itself before every reply; a function calls it only when it must know that
- * the memory of finished transfers is free again. */
+/* Gathers what has finished for the reply that follows. The session does this by itself before every reply; a function calls it, last of all it does, only when it
+ * must know that the memory of finished transfers is free again. */
 void session_deliveries(struct exec *x);
 
 /* Asks the program to run the host function that it called `id`; with `wait`, returns when it has (or never: the process ends with the connection).

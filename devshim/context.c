@@ -1,0 +1,426 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The life of contexts and the stack of each thread. Primary contexts have fixed handles, known before they are active: a runtime makes one current first and
+ * retains it afterwards.
+ *
+ * Thread rule: `context_lock` serialises births and deaths; it is held across the server's answer, so that two threads that retain the same primary context
+ * see one context. The calling thread's stack needs no lock. */
+#include "devshim/context.h"
+#include <errno.h>
+#include <stdlib.h>
+#include "cuda.calls.h"
+#include "cuda.remote.h"
+#include "devshim/call.h"
+#include "devshim/device.h"
+#include "devshim/handle.h"
+#include "devshim/range.h"
+#include "devshim/tables.h"
+#include "wire/cuda.h"
+#include "wire/limits.h"
+
+pthread_mutex_t context_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct context primary[LIMIT_DEVICES];
+
+bool context_is_sticky(CUresult code)
+{
+	switch (code) {
+	case CUDA_ERROR_ECC_UNCORRECTABLE:
+	case CUDA_ERROR_NVLINK_UNCORRECTABLE:
+	case CUDA_ERROR_CONTAINED:
+	case CUDA_ERROR_ILLEGAL_ADDRESS:
+	case CUDA_ERROR_LAUNCH_TIMEOUT:
+	case CUDA_ERROR_ASSERT:
+	case CUDA_ERROR_HARDWARE_STACK_ERROR:
+	case CUDA_ERROR_ILLEGAL_INSTRUCTION:
+	case CUDA_ERROR_MISALIGNED_ADDRESS:
+	case CUDA_ERROR_INVALID_ADDRESS_SPACE:
+	case CUDA_ERROR_INVALID_PC:
+	case CUDA_ERROR_LAUNCH_FAILED:
+	case CUDA_ERROR_TENSOR_MEMORY_LEAK:
+		return true;
+	default:
+		return false;
+	}
+}
+
+void context_lost(struct context *c, CUresult code)
+{
+	int none = 0;
+	atomic_compare_exchange_strong(&c->sticky, &none, (int)code);
+}
+
+struct context *context_find(CUcontext h) { return handle_data(HANDLE_CUcontext, h); }
+
+struct context *context_primary(CUdevice device) { return device_get(device) ? &primary[device] : NULL; }
+
+CUcontext tables_primary_context(CUdevice device)
+{
+	struct context *c = process_check() ? NULL : context_primary(device);
+	return c ? c->handle : NULL;
+}
+
+bool context_init(int count)
+{
+	for (int i = 0; i < count; i++) {
+		struct context *c = &primary[i];
+		c->handle = handle_value(HANDLE_CUcontext, HANDLE_FIRST + (uint32_t)device_to_server(i));
+		c->device = i;
+		c->primary = true;
+		if (!handle_note(HANDLE_CUcontext, c->handle, NULL) || !handle_set_data(HANDLE_CUcontext, c->handle, c))
+			return false;
+	}
+	return true;
+}
+
+CUresult context_check_present(struct context **out)
+{
+	CUresult r = process_check();
+	if (r)
+		return r;
+	struct context *c = context_current();
+	if (!c)
+		return CUDA_ERROR_INVALID_CONTEXT;
+	if (!atomic_load_explicit(&c->alive, memory_order_relaxed))
+		return c->primary ? CUDA_ERROR_INVALID_CONTEXT : CUDA_ERROR_CONTEXT_IS_DESTROYED;
+	*out = c;
+	return CUDA_SUCCESS;
+}
+
+CUresult context_check(struct context **out)
+{
+	CUresult r = context_check_present(out);
+	return r ? r : (CUresult)atomic_load_explicit(&(*out)->sticky, memory_order_relaxed);
+}
+
+/* Under the lock: the context lives from here on. */
+static void born(struct context *c, unsigned flags, unsigned users)
+{
+	c->users = users;
+	atomic_store(&c->sticky, 0);
+	atomic_store(&c->id, 0);
+	atomic_store(&c->known, 0);
+	atomic_store(&c->flags, flags);
+	atomic_store(&c->alive, true);
+}
+
+/* Without the lock: what belonged to it goes. */
+static void died(struct context *c)
+{
+	handle_drop_owner(c->handle);
+	range_drop_owner(RANGE_NONE, c->handle);
+	tables_context_died(c->handle);
+}
+
+/* ---- the stack of the calling thread */
+
+static CUresult push(struct thread *t, struct context *c)
+{
+	if (t->current) {
+		if (t->depth == t->room) {
+			unsigned room = t->room ? 2 * t->room : 8;
+			void *p = realloc(t->stack, room * sizeof *t->stack);
+			if (!p)
+				return CUDA_ERROR_OUT_OF_MEMORY;
+			t->stack = p;
+			t->room = room;
+		}
+		t->stack[t->depth++] = t->current;
+	}
+	t->current = c;
+	return CUDA_SUCCESS;
+}
+
+static void pop(struct thread *t)
+{
+	t->current = t->depth ? t->stack[--t->depth] : NULL;
+}
+
+CUresult cuCtxGetCurrent(CUcontext *pctx)
+{
+	CUresult r = process_check();
+	if (r)
+		return r;
+	if (!pctx)
+		return CUDA_ERROR_INVALID_VALUE;
+	struct context *c = context_current();
+	*pctx = c ? c->handle : NULL;
+	return CUDA_SUCCESS;
+}
+
+CUresult cuCtxSetCurrent(CUcontext ctx)
+{
+	CUresult r = process_check();
+	if (r)
+		return r;
+	struct thread *t = thread_self();
+	if (!t)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	if (t->current && t->current->handle == ctx)
+		return CUDA_SUCCESS;
+	if (!ctx) {
+		pop(t);
+		return CUDA_SUCCESS;
+	}
+	struct context *c = context_find(ctx);
+	if (!c)
+		return CUDA_ERROR_INVALID_CONTEXT;
+	t->current = c;
+	return CUDA_SUCCESS;
+}
+
+CUresult cuCtxPushCurrent_v2(CUcontext ctx)
+{
+	CUresult r = process_check();
+	if (r)
+		return r;
+	if (!ctx)
+		return CUDA_ERROR_INVALID_VALUE;
+	struct context *c = context_find(ctx);
+	if (!c)
+		return CUDA_ERROR_INVALID_CONTEXT;
+	struct thread *t = thread_self();
+	return t ? push(t, c) : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+CUresult cuCtxPopCurrent_v2(CUcontext *pctx)
+{
+	CUresult r = process_check();
+	if (r)
+		return r;
+	struct thread *t = thread_self();
+	if (!t || !t->current)
+		return CUDA_ERROR_INVALID_CONTEXT;
+	if (pctx)
+		*pctx = t->current->handle;
+	pop(t);
+	return CUDA_SUCCESS;
+}
+
+/* ---- primary contexts */
+
+static CUresult primary_of(CUdevice dev, struct context **out)
+{
+	CUresult r = process_check();
+	if (r)
+		return r;
+	*out = context_primary(dev);
+	return *out ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
+}
+
+static CUresult activate(struct context *c)
+{
+	CUcontext h = NULL;
+	CUresult r = remote_cuDevicePrimaryCtxRetain(&h, c->device);
+	if (r)
+		return r;
+	if (h != c->handle)
+		return process_die(-EPROTO, "the primary context's handle");
+	born(c, atomic_load(&c->flags), 0);
+	return CUDA_SUCCESS;
+}
+
+CUresult cuDevicePrimaryCtxRetain(CUcontext *pctx, CUdevice dev)
+{
+	struct context *c;
+	CUresult r = primary_of(dev, &c);
+	if (r)
+		return r;
+	if (!pctx)
+		return CUDA_ERROR_INVALID_VALUE;
+	pthread_mutex_lock(&context_lock);
+	if (!c->alive)
+		r = activate(c);
+	if (!r) {
+		c->users++;
+		*pctx = c->handle;
+	}
+	pthread_mutex_unlock(&context_lock);
+	return r;
+}
+
+CUresult cuDevicePrimaryCtxRelease_v2(CUdevice dev)
+{
+	struct context *c;
+	CUresult r = primary_of(dev, &c);
+	if (r)
+		return r;
+	bool last = false;
+	pthread_mutex_lock(&context_lock);
+	if (!c->alive || !c->users) {
+		r = CUDA_ERROR_INVALID_CONTEXT;
+	} else if (--c->users == 0) {
+		last = true;
+		r = remote_cuDevicePrimaryCtxRelease_v2(dev);
+		atomic_store(&c->alive, false);
+	}
+	pthread_mutex_unlock(&context_lock);
+	if (last)
+		died(c);
+	return r;
+}
+
+CUresult cuDevicePrimaryCtxReset_v2(CUdevice dev)
+{
+	struct context *c;
+	CUresult r = primary_of(dev, &c);
+	if (r)
+		return r;
+	bool was = false;
+	pthread_mutex_lock(&context_lock);
+	if (c->alive) {
+		r = remote_cuDevicePrimaryCtxReset_v2(dev);
+		was = r == CUDA_SUCCESS;
+		if (was) {
+			c->users = 0;
+			atomic_store(&c->alive, false);
+		}
+	}
+	pthread_mutex_unlock(&context_lock);
+	if (was)
+		died(c);
+	return r;
+}
+
+CUresult cuDevicePrimaryCtxSetFlags_v2(CUdevice dev, unsigned int flags)
+{
+	struct context *c;
+	CUresult r = primary_of(dev, &c);
+	if (r)
+		return r;
+	pthread_mutex_lock(&context_lock);
+	if (atomic_load(&c->flags) != flags)
+		r = remote_cuDevicePrimaryCtxSetFlags_v2(dev, flags);
+	if (!r)
+		atomic_store(&c->flags, flags);
+	pthread_mutex_unlock(&context_lock);
+	return r;
+}
+
+CUresult cuDevicePrimaryCtxGetState(CUdevice dev, unsigned int *flags, int *active)
+{
+	struct context *c;
+	CUresult r = primary_of(dev, &c);
+	if (r)
+		return r;
+	if (!flags || !active)
+		return CUDA_ERROR_INVALID_VALUE;
+	*flags = atomic_load_explicit(&c->flags, memory_order_relaxed);
+	*active = atomic_load_explicit(&c->alive, memory_order_relaxed);
+	return CUDA_SUCCESS;
+}
+
+/* ---- created contexts */
+
+CUresult cuCtxCreate_v2(CUcontext *pctx, unsigned int flags, CUdevice dev)
+{
+	CUresult r = process_check();
+	if (r)
+		return r;
+	if (!pctx)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (!device_get(dev))
+		return CUDA_ERROR_INVALID_DEVICE;
+	struct thread *t = thread_self();
+	struct context *c = calloc(1, sizeof *c);
+	if (!t || !c) {
+		free(c);
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	}
+	pthread_mutex_lock(&context_lock);
+	r = remote_cuCtxCreate_v2(&c->handle, flags, dev);
+	if (!r) {
+		c->device = dev;
+		born(c, flags, 1);
+		if (!handle_set_data(HANDLE_CUcontext, c->handle, c))
+			r = process_die(-EPROTO, "cuCtxCreate");
+	}
+	pthread_mutex_unlock(&context_lock);
+	if (!r)
+		r = push(t, c);
+	if (r) {
+		if (!c->alive)
+			free(c);
+		return r;
+	}
+	*pctx = c->handle;
+	return CUDA_SUCCESS;
+}
+
+CUresult cuCtxCreate(CUcontext *pctx, unsigned int flags, CUdevice dev) { return cuCtxCreate_v2(pctx, flags, dev); }
+
+CUresult cuCtxCreate_v3(CUcontext *pctx, CUexecAffinityParam *paramsArray, int numParams, unsigned int flags, CUdevice dev)
+{
+	if (numParams > 0 || paramsArray)
+		return call_unsupported("cuCtxCreate_v3", "contexts with a part of the device");
+	return cuCtxCreate_v2(pctx, flags, dev);
+}
+
+CUresult cuCtxCreate_v4(CUcontext *pctx, CUctxCreateParams *ctxCreateParams, unsigned int flags, CUdevice dev)
+{
+	if (ctxCreateParams && (ctxCreateParams->numExecAffinityParams || ctxCreateParams->cigParams))
+		return call_unsupported("cuCtxCreate_v4", "contexts with a part of the device");
+	return cuCtxCreate_v2(pctx, flags, dev);
+}
+
+CUresult cuCtxDestroy_v2(CUcontext ctx)
+{
+	CUresult r = process_check();
+	if (r)
+		return r;
+	if (!ctx)
+		return CUDA_ERROR_INVALID_VALUE;
+	struct context *c = context_find(ctx);
+	if (!c || c->primary)
+		return CUDA_ERROR_INVALID_CONTEXT;
+	pthread_mutex_lock(&context_lock);
+	bool was = atomic_load(&c->alive);
+	r = was ? remote_cuCtxDestroy_v2(ctx) : CUDA_ERROR_INVALID_CONTEXT;
+	/* A context that is lost to an error goes all the same. */
+	was = was && (!r || context_is_sticky(r));
+	if (was)
+		atomic_store(&c->alive, false);
+	pthread_mutex_unlock(&context_lock);
+	if (!was)
+		return r;
+	handle_drop(HANDLE_CUcontext, ctx);
+	struct thread *t = thread_self();
+	if (t && t->current == c)
+		pop(t);
+	died(c);
+	return r;
+}
+
+CUresult cuCtxAttach(CUcontext *pctx, unsigned int flags)
+{
+	struct context *c;
+	CUresult r = context_check_present(&c);
+	if (r)
+		return r;
+	if (!pctx || flags)
+		return CUDA_ERROR_INVALID_VALUE;
+	pthread_mutex_lock(&context_lock);
+	c->users++;
+	pthread_mutex_unlock(&context_lock);
+	*pctx = c->handle;
+	return CUDA_SUCCESS;
+}
+
+CUresult cuCtxDetach(CUcontext ctx)
+{
+	struct context *c;
+	CUresult r = context_check_present(&c);
+	if (r)
+		return r;
+	if (c->handle != ctx)
+		return CUDA_ERROR_INVALID_CONTEXT;
+	pthread_mutex_lock(&context_lock);
+	bool last = c->users && --c->users == 0;
+	pthread_mutex_unlock(&context_lock);
+	if (!last)
+		return CUDA_SUCCESS;
+	if (!c->primary)
+		return cuCtxDestroy_v2(ctx);
+	pthread_mutex_lock(&context_lock);
+	c->users++;
+	pthread_mutex_unlock(&context_lock);
+	return cuDevicePrimaryCtxRelease_v2(c->device);
+}

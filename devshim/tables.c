@@ -1,0 +1,382 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* cuGetExportTable: tables of functions that CUDA's own libraries use and no header names. Each is an array of words, the first of which is its size in bytes;
+ * slots that nobody was seen to call hold a function that says so in the log. Everything is answered here, from public functions, before cuInit too.
+ *
+ * Thread rule: the tables are constant; context-local storage has a lock and a small cache per thread. */
+#include "devshim/tables.h"
+#include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include "wire/cuda.h"
+#include "wire/log.h"
+
+typedef const void *word;
+#define SIZE(words) ((word)((words) * sizeof(word)))
+#define UNKNOWN(table) \
+	static CUresult unknown_##table(void) \
+	{ \
+		log_warning("an unknown function of the private table " #table " was called"); \
+		return CUDA_ERROR_NOT_SUPPORTED; \
+	}
+UNKNOWN(cudart)
+UNKNOWN(hooks)
+UNKNOWN(tls)
+UNKNOWN(checks)
+UNKNOWN(integrity)
+UNKNOWN(ctx_id)
+UNKNOWN(func)
+UNKNOWN(lt_list)
+
+/* ---- the runtime's own interface */
+
+#define WRAPPER_MAGIC 0x466243b1u
+struct wrapper { uint32_t magic, version; const void *data; const void *extra; };
+
+static CUresult cudart_load(CUmodule *out, const struct wrapper *w)
+{
+	if (!out || !w)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (w->magic != WRAPPER_MAGIC)
+		return CUDA_ERROR_INVALID_IMAGE;
+	return cuModuleLoadData(out, w->data);
+}
+
+static CUresult cudart_primary(CUcontext *out, CUdevice device)
+{
+	if (!out)
+		return CUDA_ERROR_INVALID_VALUE;
+	*out = tables_primary_context(device);
+	return *out ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
+}
+
+static CUresult cudart_load_with(CUmodule *out, const struct wrapper *w, void *a, void *b, unsigned n)
+{
+	return a || b || n ? CUDA_ERROR_NOT_SUPPORTED : cudart_load(out, w);
+}
+
+static void cudart_unload(size_t unused) { (void)unused; }
+
+static CUresult cudart_load_fatbin(const void *fatbin, CUmodule *out, void *a, void *b, unsigned n)
+{
+	if (a || b || n)
+		return CUDA_ERROR_NOT_SUPPORTED;
+	return out && fatbin ? cuModuleLoadData(out, fatbin) : CUDA_ERROR_INVALID_VALUE;
+}
+
+static CUresult cudart_launch(CUfunction f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz, unsigned shared,
+		CUstream stream, void **extra)
+{
+	return cuLaunchKernel(f, gx, gy, gz, bx, by, bz, shared, stream, NULL, extra);
+}
+
+static CUresult cudart_preload(void) { return CUDA_SUCCESS; }
+
+static const word cudart[13] = {SIZE(13), cudart_load, cudart_primary, unknown_cudart, unknown_cudart, unknown_cudart, cudart_load_with,
+	cudart_unload, cudart_load_fatbin, cudart_launch, unknown_cudart, unknown_cudart, cudart_preload};
+
+/* ---- profiler hooks: flags by the number of a runtime function, all off. Counts are of entries; newer runtimes want more than older ones had. */
+
+static uint32_t hooks_flags[4096], hooks_more[64];
+
+static void hooks_api(void **flags, size_t *count)
+{
+	*flags = hooks_flags;
+	*count = sizeof hooks_flags / sizeof *hooks_flags;
+}
+
+static void hooks_other(void **flags, size_t *count)
+{
+	*flags = hooks_more;
+	*count = sizeof hooks_more / sizeof *hooks_more;
+}
+
+static const word hooks[7] = {SIZE(7), unknown_hooks, hooks_api, unknown_hooks, unknown_hooks, unknown_hooks, hooks_other};
+
+static CUresult tls_current(CUcontext *out) { return cuCtxGetCurrent(out); }
+static const word tls[4] = {SIZE(4), unknown_tls, tls_current, unknown_tls};
+
+/* ---- context-local storage: what a runtime keeps for each context. Asked by nearly every call of the runtime, so each thread remembers what it found. */
+
+struct kept {
+	struct kept *next;
+	CUcontext ctx;
+	void *key, *value;
+	void (*destroy)(CUcontext ctx, void *key, void *value);
+};
+#define KEPT_BUCKETS 64
+static struct kept *kept[KEPT_BUCKETS];
+static pthread_mutex_t kept_lock = PTHREAD_MUTEX_INITIALIZER;
+static _Atomic uint64_t kept_version = 1;   /* changes with every change of the table */
+
+#define SEEN 4
+static _Thread_local struct { uint64_t version; CUcontext ctx; void *key, *value; } seen[SEEN] __attribute__((tls_model("initial-exec")));
+
+static unsigned bucket(CUcontext ctx, const void *key)
+{
+	return (unsigned)((((uintptr_t)ctx ^ (uintptr_t)key >> 3) * 0x9e3779b97f4a7c15ull) >> 58);
+}
+
+static struct kept **find_kept(CUcontext ctx, const void *key)
+{
+	struct kept **k = &kept[bucket(ctx, key)];
+	while (*k && ((*k)->ctx != ctx || (*k)->key != key))
+		k = &(*k)->next;
+	return k;
+}
+
+/* NULL stands for the current context. */
+static CUresult cls_context(CUcontext *ctx)
+{
+	if (*ctx)
+		return CUDA_SUCCESS;
+	CUresult r = cuCtxGetCurrent(ctx);
+	return r ? r : *ctx ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CONTEXT;
+}
+
+static CUresult cls_put(CUcontext ctx, void *key, void *value, void (*destroy)(CUcontext, void *, void *))
+{
+	CUresult r = cls_context(&ctx);
+	if (r)
+		return r;
+	int saved = errno;
+	struct kept *fresh = malloc(sizeof *fresh);
+	pthread_mutex_lock(&kept_lock);
+	struct kept **k = find_kept(ctx, key);
+	if (!*k && fresh) {
+		*fresh = (struct kept){.ctx = ctx, .key = key};
+		*k = fresh;
+		fresh = NULL;
+	}
+	if (*k) {
+		(*k)->value = value;
+		(*k)->destroy = destroy;
+	} else {
+		r = CUDA_ERROR_OUT_OF_MEMORY;
+	}
+	atomic_fetch_add(&kept_version, 1);
+	pthread_mutex_unlock(&kept_lock);
+	free(fresh);
+	errno = saved;
+	return r;
+}
+
+static CUresult cls_delete(CUcontext ctx, void *key)
+{
+	/* Comes at the exit of the process too, when no context can be asked for any more. */
+	CUresult r = cls_context(&ctx);
+	if (r)
+		return r;
+	int saved = errno;
+	pthread_mutex_lock(&kept_lock);
+	struct kept **k = find_kept(ctx, key), *gone = *k;
+	if (gone)
+		*k = gone->next;
+	atomic_fetch_add(&kept_version, 1);
+	pthread_mutex_unlock(&kept_lock);
+	free(gone);
+	errno = saved;
+	return gone ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
+}
+
+static CUresult cls_get(void **value, CUcontext ctx, void *key)
+{
+	CUresult r = cls_context(&ctx);
+	if (r)
+		return r;
+	uint64_t version = atomic_load_explicit(&kept_version, memory_order_acquire);
+	for (unsigned i = 0; i < SEEN; i++) {
+		if (seen[i].key == key && seen[i].ctx == ctx && seen[i].version == version) {
+			*value = seen[i].value;
+			return CUDA_SUCCESS;
+		}
+	}
+	static _Thread_local unsigned next __attribute__((tls_model("initial-exec")));
+	pthread_mutex_lock(&kept_lock);
+	struct kept *k = *find_kept(ctx, key);
+	if (k) {
+		seen[next].version = atomic_load(&kept_version);
+		seen[next].ctx = ctx;
+		seen[next].key = key;
+		*value = seen[next].value = k->value;
+		next = (next + 1) % SEEN;
+	}
+	pthread_mutex_unlock(&kept_lock);
+	return k ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
+}
+
+void tables_context_died(CUcontext ctx)
+{
+	struct kept *dead = NULL, **end = &dead;
+	pthread_mutex_lock(&kept_lock);
+	for (unsigned i = 0; i < KEPT_BUCKETS; i++) {
+		for (struct kept **k = &kept[i]; *k;) {
+			if ((*k)->ctx != ctx) {
+				k = &(*k)->next;
+				continue;
+			}
+			*end = *k;
+			*k = (*k)->next;
+			end = &(*end)->next;
+			*end = NULL;
+		}
+	}
+	atomic_fetch_add(&kept_version, 1);
+	pthread_mutex_unlock(&kept_lock);
+	while (dead) {
+		struct kept *k = dead;
+		dead = k->next;
+		if (k->destroy)
+			k->destroy(ctx, k->key, k->value);
+		free(k);
+	}
+}
+
+/* The only table without its size in front. */
+static const word cls[4] = {cls_put, cls_delete, cls_get, NULL};
+
+/* ---- is a context a wrapper around another? Never. */
+
+static CUresult checks_wrapped(CUcontext ctx, unsigned *wrapped, CUcontext *inner)
+{
+	(void)ctx;
+	(void)inner;
+	if (!wrapped)
+		return CUDA_ERROR_INVALID_VALUE;
+	*wrapped = 0;
+	return CUDA_SUCCESS;
+}
+
+static unsigned checks_flag(void) { return 0; }
+
+static const word checks[16] = {SIZE(16), unknown_checks, checks_wrapped, checks_flag, [4 ... 15] = unknown_checks};
+
+/* ---- the runtime's self-test */
+
+static CUresult integrity_answer(uint32_t version, uint64_t seconds, uint8_t out[16]);
+static const word integrity[3] = {SIZE(3), integrity_answer, unknown_integrity};
+
+static CUresult integrity_answer(uint32_t version, uint64_t seconds, uint8_t out[16])
+{
+	if (!out)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (!handshake_answer)
+		return unknown_integrity();
+	return handshake_answer(version, seconds, cudart, integrity, integrity[1], out);
+}
+
+/* ---- ids of contexts and streams. An internal stream object is the stream's own value here, but for the default streams, whose values are no pointers. */
+
+static char default_streams[3];
+
+static CUresult ctx_id_device(CUcontext ctx, CUdevice *device) { return cuCtxGetDevice_v2(device, ctx); }
+
+static CUresult ctx_id_id(CUcontext ctx, uint64_t *id)
+{
+	unsigned long long n = 0;
+	CUresult r = id ? cuCtxGetId(ctx, &n) : CUDA_ERROR_INVALID_VALUE;
+	if (!r)
+		*id = n;
+	return r;
+}
+
+static CUresult ctx_id_stream(CUcontext ctx, CUstream stream, void **internal, int per_thread)
+{
+	(void)ctx;
+	uintptr_t v = (uintptr_t)stream;
+	if (!internal)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (v == 0 && per_thread)
+		v = 2;
+	*internal = v < sizeof default_streams ? &default_streams[v] : (void *)stream;
+	return CUDA_SUCCESS;
+}
+
+static CUresult ctx_id_stream_id(CUcontext ctx, void *internal, uint64_t *id)
+{
+	CUstream stream = internal;
+	for (uintptr_t v = 0; v < sizeof default_streams; v++)
+		if (internal == &default_streams[v])
+			stream = (CUstream)v;
+	if (!id || !internal)
+		return CUDA_ERROR_INVALID_VALUE;
+	CUcontext current;
+	CUresult r = cuCtxGetCurrent(&current);
+	bool foreign = !r && ctx && ctx != current;
+	unsigned long long n = 0;
+	if (foreign)
+		r = cuCtxPushCurrent_v2(ctx);
+	if (r)
+		return r;
+	r = cuStreamGetId(stream, &n);
+	if (foreign)
+		cuCtxPopCurrent_v2(&current);
+	if (!r)
+		*id = n;
+	return r;
+}
+
+static const word ctx_id[90] = {SIZE(90), [1 ... 2] = unknown_ctx_id, ctx_id_device, ctx_id_id, [5 ... 38] = unknown_ctx_id,
+	[39] = ctx_id_stream_id, [40 ... 50] = unknown_ctx_id, [51] = ctx_id_stream, [52 ... 89] = unknown_ctx_id};
+
+/* ---- functions of a module. Answers their number, not a code. */
+
+static unsigned func_enumerate(CUcontext ctx, CUmodule module, void (*each)(void *user, CUfunction f, uint64_t unused), void *user)
+{
+	(void)ctx;
+	unsigned n = 0;
+	if (!each || cuModuleGetFunctionCount(&n, module) || !n)
+		return 0;
+	CUfunction *f = calloc(n, sizeof *f);
+	if (!f || cuModuleEnumerateFunctions(f, n, module))
+		n = 0;
+	for (unsigned i = 0; i < n; i++)
+		each(user, f[i], 0);
+	free(f);
+	return n;
+}
+
+static const word func[64] = {SIZE(64), [1 ... 6] = unknown_func, [7] = func_enumerate, [8 ... 63] = unknown_func};
+
+/* ---- a list that cuBLASLt can do without, but whose absence kills it. */
+
+static CUresult lt_list_get(void **list, size_t *n)
+{
+	(void)list;
+	(void)n;
+	return CUDA_ERROR_NOT_SUPPORTED;
+}
+
+static const word lt_list[16] = {SIZE(16), [1 ... 3] = unknown_lt_list, lt_list_get, [5 ... 15] = unknown_lt_list};
+
+/* ---- the tables by name. Everything else is refused, which all callers but those above take well. */
+
+static const struct { uint8_t id[16]; const word *table; } tables[] = {
+	{{0x6b, 0xd5, 0xfb, 0x6c, 0x5b, 0xf4, 0xe7, 0x4a, 0x89, 0x87, 0xd9, 0x39, 0x12, 0xfd, 0x9d, 0xf9}, cudart},
+	{{0xa0, 0x94, 0x79, 0x8c, 0x2e, 0x74, 0x2e, 0x74, 0x93, 0xf2, 0x08, 0x00, 0x20, 0x0c, 0x0a, 0x66}, hooks},
+	{{0x42, 0xd8, 0x5a, 0x81, 0x23, 0xf6, 0xcb, 0x47, 0x82, 0x98, 0xf6, 0xe7, 0x8a, 0x3a, 0xec, 0xdc}, tls},
+	{{0xc6, 0x93, 0x33, 0x6e, 0x11, 0x21, 0xdf, 0x11, 0xa8, 0xc3, 0x68, 0xf3, 0x55, 0xd8, 0x95, 0x93}, cls},
+	{{0x26, 0x3e, 0x88, 0x60, 0x7c, 0xd2, 0x61, 0x43, 0x92, 0xf6, 0xbb, 0xd5, 0x00, 0x6d, 0xfa, 0x7e}, checks},
+	{{0xd4, 0x08, 0x20, 0x55, 0xbd, 0xe6, 0x70, 0x4b, 0x8d, 0x34, 0xba, 0x12, 0x3c, 0x66, 0xe1, 0xf2}, integrity},
+	{{0x21, 0x31, 0x8c, 0x60, 0x97, 0x14, 0x32, 0x48, 0x8c, 0xa6, 0x41, 0xff, 0x73, 0x24, 0xc8, 0xf2}, ctx_id},
+	{{0x6e, 0x16, 0x3f, 0xbe, 0xb9, 0x58, 0x44, 0x4d, 0x83, 0x5c, 0xe1, 0x82, 0xaf, 0xf1, 0x99, 0x1e}, func},
+	{{0x17, 0x34, 0xdc, 0x26, 0x80, 0x0d, 0x47, 0x45, 0x87, 0x26, 0xc0, 0xf1, 0xe7, 0xdd, 0x8b, 0xca}, lt_list},
+};
+
+CUresult cuGetExportTable(const void **ppExportTable, const CUuuid *pExportTableId)
+{
+	if (!ppExportTable || !pExportTableId)
+		return CUDA_ERROR_INVALID_VALUE;
+	const uint8_t *id = (const uint8_t *)pExportTableId->bytes;
+	for (unsigned i = 0; i < sizeof tables / sizeof *tables; i++) {
+		if (memcmp(tables[i].id, id, sizeof tables[i].id) == 0) {
+			*ppExportTable = tables[i].table;
+			return CUDA_SUCCESS;
+		}
+	}
+	log_info("private table %02x%02x%02x%02x is refused", id[0], id[1], id[2], id[3]);
+	*ppExportTable = NULL;
+	return CUDA_ERROR_NOT_FOUND;
+}

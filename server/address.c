@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Listening sockets. An address counts as open unless every number that it stands for is a loopback one.
+ *
+ * Thread rule: the listener's only thread. */
+#include "server/address.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "wire/log.h"
+
+#define BACKLOG 128
+
+static struct addrinfo *resolve(const char *text)
+{
+	struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE | AI_NUMERICSERV}, *list = NULL;
+	char host[256];
+	const char *port = "9710", *start = text, *end, *colon = strrchr(text, ':');
+
+	if (*text == '[') {
+		start = text + 1;
+		end = strchr(start, ']');
+		if (!end || (end[1] && end[1] != ':'))
+			return NULL;
+		if (end[1])
+			port = end + 2;
+	} else if (colon && strchr(text, ':') == colon) {
+		end = colon;
+		port = colon + 1;
+	} else {
+		end = text + strlen(text);
+	}
+	if ((size_t)(end - start) >= sizeof host)
+		return NULL;
+	memcpy(host, start, end - start);
+	host[end - start] = 0;
+	/* No host, or a star: all addresses. */
+	if (getaddrinfo(*host && strcmp(host, "*") ? host : NULL, port, &hints, &list))
+		return NULL;
+	return list;
+}
+
+static bool is_loopback(const struct sockaddr *a)
+{
+	if (a->sa_family == AF_INET)
+		return ntohl(((const struct sockaddr_in *)a)->sin_addr.s_addr) >> 24 == 127;
+	if (a->sa_family == AF_INET6)
+		return IN6_IS_ADDR_LOOPBACK(&((const struct sockaddr_in6 *)a)->sin6_addr);
+	return false;
+}
+
+bool address_is_open(const char *text)
+{
+	struct addrinfo *list;
+	bool open = false;
+
+	if (!strncmp(text, "unix:", 5))
+		return false;
+	list = resolve(text);
+	for (struct addrinfo *a = list; a; a = a->ai_next)
+		open |= !is_loopback(a->ai_addr);
+	if (list)
+		freeaddrinfo(list);
+	return open;
+}
+
+/* A socket file that nobody listens on is left over from a server that was killed. */
+static void remove_stale(const struct sockaddr_un *a)
+{
+	struct stat st;
+	int fd;
+
+	if (lstat(a->sun_path, &st) || !S_ISSOCK(st.st_mode))
+		return;
+	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	if (fd < 0)
+		return;
+	if (connect(fd, (const struct sockaddr *)a, sizeof *a) && errno == ECONNREFUSED)
+		unlink(a->sun_path);
+	close(fd);
+}
+
+static int listen_unix(const char *path, struct listening *l)
+{
+	struct sockaddr_un a = {.sun_family = AF_UNIX};
+	mode_t mask;
+	int r;
+
+	if (!*path || strlen(path) >= sizeof a.sun_path)
+		return -ENAMETOOLONG;
+	strcpy(a.sun_path, path);
+	remove_stale(&a);
+	l->fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (l->fd < 0)
+		return -errno;
+	mask = umask(0177);
+	r = bind(l->fd, (struct sockaddr *)&a, sizeof a) ? -errno : 0;
+	umask(mask);
+	if (!r && listen(l->fd, BACKLOG))
+		r = -errno;
+	if (r) {
+		close(l->fd);
+		return r;
+	}
+	l->local = true;
+	strcpy(l->path, path);
+	snprintf(l->text, sizeof l->text, "unix:%s", path);
+	return 0;
+}
+
+static int listen_tcp(const struct addrinfo *a, struct listening *l)
+{
+	struct sockaddr_storage bound;
+	socklen_t n = sizeof bound;
+	char host[64], port[8];
+	int one = 1;
+
+	l->fd = socket(a->ai_family, a->ai_socktype | SOCK_CLOEXEC | SOCK_NONBLOCK, a->ai_protocol);
+	if (l->fd < 0)
+		return -errno;
+	/* [::] and 0.0.0.0 stand side by side. */
+	if (a->ai_family == AF_INET6)
+		setsockopt(l->fd, IPPROTO_IPV6, IPV6_V6ONLY, &one, sizeof one);
+	if (setsockopt(l->fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one) || bind(l->fd, a->ai_addr, a->ai_addrlen) ||
+	    listen(l->fd, BACKLOG) || getsockname(l->fd, (struct sockaddr *)&bound, &n)) {
+		int r = -errno;
+
+		close(l->fd);
+		return r;
+	}
+	if (getnameinfo((struct sockaddr *)&bound, n, host, sizeof host, port, sizeof port, NI_NUMERICHOST | NI_NUMERICSERV))
+		strcpy(host, "?"), strcpy(port, "?");
+	snprintf(l->text, sizeof l->text, bound.ss_family == AF_INET6 ? "[%s]:%s" : "%s:%s", host, port);
+	return 0;
+}
+
+int address_listen(const char *text, struct listening *list, int *count)
+{
+	struct addrinfo *all;
+	int r = 0;
+
+	if (*count == SOCKETS_MOST)
+		return log_errno(-EMFILE, "--listen %s: too many addresses", text);
+	list[*count] = (struct listening){.fd = -1};
+	if (!strncmp(text, "unix:", 5)) {
+		r = listen_unix(text + 5, &list[*count]);
+		if (r)
+			return log_errno(r, "--listen %s: %m", text);
+		(*count)++;
+		return 0;
+	}
+	all = resolve(text);
+	if (!all)
+		return log_errno(-EINVAL, "--listen %s: not ADDRESS:PORT, [v6]:PORT or unix:PATH, or an unknown host", text);
+	for (struct addrinfo *a = all; a && !r && *count < SOCKETS_MOST; a = a->ai_next) {
+		list[*count] = (struct listening){.fd = -1};
+		r = listen_tcp(a, &list[*count]);
+		if (r)
+			log_errno(r, "--listen %s: %m", text);
+		else
+			(*count)++;
+	}
+	freeaddrinfo(all);
+	return r;
+}
+
+void address_default_unix(char *out, int cap)
+{
+	const char *dir = getenv("XDG_RUNTIME_DIR");
+
+	snprintf(out, cap, "unix:%s/scuda-server.sock", dir && *dir == '/' ? dir : "/run");
+}
+
+unsigned address_port(const struct listening *list, int count)
+{
+	for (int i = 0; i < count; i++) {
+		struct sockaddr_storage a;
+		socklen_t n = sizeof a;
+
+		if (list[i].local || getsockname(list[i].fd, (struct sockaddr *)&a, &n))
+			continue;
+		if (a.ss_family == AF_INET)
+			return ntohs(((struct sockaddr_in *)&a)->sin_port);
+		return ntohs(((struct sockaddr_in6 *)&a)->sin6_port);
+	}
+	return 0;
+}

@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The main thread obeys the listener; each connection has a thread of its own that may block, since there is one connection per mount and each asks every few
+ * seconds. When the listener is gone, so is the monitor.
+ *
+ * Thread rule: `shared` is set before the first connection's thread; its counters are atomic. */
+#include "server/monitor.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "server/options.h"
+#include "server/snapshot.h"
+#include "wire/frame.h"
+#include "wire/keys.h"
+#include "wire/log.h"
+#include "wire/msg.h"
+#include "wire/stream.h"
+
+static struct {
+	const struct options *options;
+	const struct snapshot *snapshot;
+	atomic_uint sessions, connections;
+} shared;
+
+struct connection {
+	int fd;
+	bool tls;
+};
+
+/* Answers one frame; 0, or -errno when the connection shall end. */
+static int answer(struct stream *s, const struct frame *f, uint8_t *buf)
+{
+	struct frame reply = {.kind = FRAME_PONG, .seq = f->seq};
+	struct iovec v[2] = {{&reply, sizeof reply}};
+	struct msg m;
+
+	msg_init(&m, buf, LIMIT_SNAPSHOT);
+	if (f->kind == FRAME_GET_SNAPSHOT) {
+		snapshot_encode(shared.snapshot, atomic_load(&shared.sessions), &m);
+		if (m.bad)
+			return -EMSGSIZE;
+		reply.kind = FRAME_SNAPSHOT;
+		reply.head_len = m.len;
+	} else if (f->kind != FRAME_PING) {
+		return -EPROTO;
+	}
+	v[1] = (struct iovec){buf, m.len};
+	return stream_write_all(s, v, 2, TIME_DEAD);
+}
+
+static int serve_connection(struct stream *s)
+{
+	uint8_t *buf = malloc(LIMIT_SNAPSHOT);
+	struct frame f;
+	int r = buf ? 0 : -ENOMEM;
+
+	while (!r) {
+		r = stream_read_all(s, &f, sizeof f, 2 * TIME_DEAD);
+		if (!r)
+			r = frame_check(&f, true, NULL);
+		if (!r)
+			r = answer(s, &f, buf);
+	}
+	free(buf);
+	return r;
+}
+
+static void *connection_main(void *arg)
+{
+	struct connection c = *(struct connection *)arg;
+	const char *identity = "", *why = "";
+	struct stream *s = NULL;
+	struct keys *keys = NULL;
+	int r = 0;
+
+	free(arg);
+	/* The file is read for each connection, so that a changed one needs no word to this process. */
+	if (c.tls)
+		r = keys_load(shared.options->keys_path, &keys, &why);
+	if (r)
+		close(c.fd);
+	else
+		r = stream_accept(c.fd, keys, TIME_TLS, &s, &identity, &why);
+	keys_free(keys);
+	if (r) {
+		log_warning("monitor connection refused: %s", why);
+	} else {
+		log_debug("monitor connection of %s, TLS %s", identity, stream_security(s));
+		r = serve_connection(s);
+		if (r != -ECONNRESET && r != -EPIPE)
+			log_warning("monitor connection of %s ended: %s", identity, strerror(-r));
+		stream_close(s);
+	}
+	atomic_fetch_sub(&shared.connections, 1);
+	return NULL;
+}
+
+static void start_connection(int fd, bool tls)
+{
+	struct connection *c = malloc(sizeof *c);
+	pthread_attr_t attributes;
+	pthread_t thread;
+	int r = ENOMEM;
+
+	if (atomic_fetch_add(&shared.connections, 1) >= LIMIT_SESSIONS)
+		r = EUSERS;
+	else if (c) {
+		*c = (struct connection){fd, tls};
+		pthread_attr_init(&attributes);
+		pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
+		r = pthread_create(&thread, &attributes, connection_main, c);
+		pthread_attr_destroy(&attributes);
+	}
+	if (!r)
+		return;
+	log_warning("monitor connection refused: %s", strerror(r));
+	atomic_fetch_sub(&shared.connections, 1);
+	close(fd);
+	free(c);
+}
+
+/* One packet of the listener; false when it is gone. */
+static bool obey(int fd)
+{
+	union { struct cmsghdr align; char bytes[CMSG_SPACE(sizeof(int))]; } control;
+	struct monitor_order order;
+	struct iovec v = {&order, sizeof order};
+	struct msghdr m = {.msg_iov = &v, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control};
+	struct cmsghdr *c;
+	int passed = -1;
+	ssize_t n;
+
+	do
+		n = recvmsg(fd, &m, MSG_CMSG_CLOEXEC);
+	while (n < 0 && errno == EINTR);
+	if (n <= 0)
+		return false;
+	c = CMSG_FIRSTHDR(&m);
+	if (c && c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS && c->cmsg_len == CMSG_LEN(sizeof passed))
+		memcpy(&passed, CMSG_DATA(c), sizeof passed);
+	if (n != sizeof order)
+		order.kind = MONITOR_SESSIONS + 1;
+	if (order.kind == MONITOR_SESSIONS)
+		atomic_store(&shared.sessions, order.value);
+	else if (passed >= 0 && order.kind < MONITOR_SESSIONS) {
+		start_connection(passed, order.kind == MONITOR_CONNECTION_TLS);
+		passed = -1;
+	}
+	if (passed >= 0)
+		close(passed);
+	return true;
+}
+
+static int tell(int fd, const struct monitor_ready *r)
+{
+	ssize_t n;
+
+	do
+		n = send(fd, r, offsetof(struct monitor_ready, blob) + r->blob_len, MSG_NOSIGNAL);
+	while (n < 0 && errno == EINTR);
+	return n < 0 ? -1 : 0;
+}
+
+_Noreturn void monitor_run(const struct options *o, int fd)
+{
+	static struct monitor_ready ready;
+	const char *why = "";
+	struct msg m;
+
+	shared.options = o;
+	driver_clear_environment();
+	if (driver_find(o->driver, &ready.choice, &ready.devices, ready.text, sizeof ready.text)) {
+		ready.devices = 0;
+		tell(fd, &ready);
+		_exit(3);
+	}
+	shared.snapshot = snapshot_read(&ready.choice, ready.devices, &why);
+	msg_init(&m, ready.blob, sizeof ready.blob);
+	if (shared.snapshot) {
+		snapshot_describe(shared.snapshot, ready.text, sizeof ready.text);
+		snapshot_encode(shared.snapshot, 0, &m);
+		why = "the snapshot is too large";
+	}
+	if (!shared.snapshot || m.bad) {
+		ready.devices = 0;
+		strcpy(ready.text, why);
+		tell(fd, &ready);
+		_exit(3);
+	}
+	ready.blob_len = m.len;
+	if (tell(fd, &ready))
+		_exit(1);
+	while (obey(fd))
+		;
+	_exit(0);
+}

@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the command line said. Set in main before anything else runs, then constant. */
+#pragma once
+#include <stdbool.h>
+#include "wire/limits.h"
+
+#define LISTEN_MOST 16
+
+struct options {
+	const char *listen[LISTEN_MOST];
+	int listen_count;           /* 0: the defaults */
+	const char *keys_path;      /* NULL: no keys */
+	const char *driver;         /* "auto", "soft" or a path */
+	bool insecure;              /* clear connections from anywhere */
+	bool fence;                 /* sessions fence their address space */
+	int ready_fd;               /* -1: none */
+};

@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Frames to the program. write_lock is held for one whole frame, never longer, so that the pieces of a large copy let replies through.
+ *
+ * Thread rule: any thread. */
+#include <string.h>
+
+#include "server/state.h"
+
+/* The daemon takes what we send or holds it back for the program; one that takes nothing for so long is dead. */
+#define TIME_STUCK (2 * TIME_DEAD)
+
+void send_frame(struct session *s, const struct iovec *v, int n)
+{
+	size_t total = 0;
+	int r;
+
+	for (int i = 0; i < n; i++)
+		total += v[i].iov_len;
+	pthread_mutex_lock(&s->write_lock);
+	r = stream_write_all(s->stream, v, n, TIME_STUCK);
+	pthread_mutex_unlock(&s->write_lock);
+	if (r)
+		session_lost(s, "sending: %s", strerror(-r));
+	atomic_fetch_add_explicit(&s->report->bytes_out, total, memory_order_relaxed);
+}
+
+void send_simple(struct session *s, unsigned kind, uint64_t seq)
+{
+	struct frame f = {.kind = kind, .seq = seq};
+	struct iovec v = {&f, sizeof f};
+
+	send_frame(s, &v, 1);
+}
+
+void send_data(struct session *s, uint64_t transfer, uint64_t offset, const void *p, uint64_t n)
+{
+	const uint8_t *at = p;
+
+	while (n) {
+		size_t part = n < LIMIT_REPLY ? n : LIMIT_REPLY;
+		struct frame f = {.kind = FRAME_DATA, .bulk_len = part, .seq = offset, .ctx = transfer};
+		struct iovec v[2] = {{&f, sizeof f}, {(void *)at, part}};
+
+		send_frame(s, v, 2);
+		at += part;
+		offset += part;
+		n -= part;
+	}
+}
+
+bool exec_send_data(struct exec *x, uint64_t transfer, uint64_t offset, const void *p, size_t n)
+{
+	send_data(x->session, transfer, offset, p, n);
+	return true;
+}
+
+void send_reply(struct exec *x, CUresult r)
+{
+	struct session *s = x->session;
+	uint64_t failed;
+	uint8_t code[5] = {0xce, (unsigned)r >> 24, (unsigned)r >> 16, (unsigned)r >> 8, (unsigned)r};
+	struct frame f = {.kind = FRAME_REPLY, .seq = x->frame.seq};
+	struct iovec v[5] = {{&f, sizeof f}, {code, sizeof code}, {x->out.buf, x->out.len}};
+	int n = 3;
+
+	session_deliveries(x);
+	output_drain(s, true);
+	failed = atomic_exchange(&s->failed, 0);
+	f.thread = failed >> 48;
+	f.ctx = failed & (((uint64_t)1 << 48) - 1);
+	f.head_len = sizeof code + x->out.len;
+	if (x->gathered) {
+		f.deliveries = x->gathered->pairs;
+		f.flags = x->gathered->data ? FRAME_MORE : 0;
+		f.bulk_len = x->gathered->len;
+		v[n++] = (struct iovec){x->gathered->bytes, x->gathered->len};
+	}
+	f.bulk_len += x->bulk_len;
+	if (x->bulk_len)
+		v[n++] = (struct iovec){x->bulk, x->bulk_len};
+	send_frame(s, v, n);
+	if (x->gathered)
+		later_sent(s, x->gathered, false);
+	x->gathered = NULL;
+}

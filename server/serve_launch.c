@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Kernel launches and what depends on a launch's shape. Parameters come as one packed buffer, laid out as the function's own layout says, and go to the
+ * driver as such, so that kernels with 4 KiB and with 32 KiB of them take the same way.
+ *
+ * Thread rule: as exec.h; no state. */
+#include <string.h>
+#include "server/exec.h"
+#include "server/serve.h"
+#include "wire/limits.h"
+#include "cuda.calls.h"
+
+#define LIMIT_PARAMS (64u << 10)    /* bytes of a kernel's parameters; the hardware's limit is 32764 */
+#define LIMIT_LAUNCH_ATTRIBUTES 64
+
+struct launch {
+	CUfunction f;
+	CUlaunchConfig config;
+	void *extra[5];
+	size_t size;
+};
+
+static bool get_attributes(struct exec *x, CUlaunchConfig *c)
+{
+	size_t n = get_array(&x->in, LIMIT_LAUNCH_ATTRIBUTES);
+
+	if (!n)
+		return !x->in.bad;
+	c->attrs = exec_alloc(x, n * sizeof *c->attrs);
+	c->numAttrs = n;
+	for (size_t i = 0; c->attrs && i < n; i++) {
+		CUlaunchAttribute *a = &c->attrs[i];
+
+		a->id = (CUlaunchAttributeID)get_i64(&x->in);
+		get_bytes(&x->in, &a->value, sizeof a->value);
+		/* Handles come behind the bytes that hold the program's value of them. */
+		if (a->id == CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT)
+			a->value.programmaticEvent.event = exec_handle(x, HANDLE_CUevent);
+		if (a->id == CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT)
+			a->value.launchCompletionEvent.event = exec_handle(x, HANDLE_CUevent);
+		if (a->id == CU_LAUNCH_ATTRIBUTE_DEVICE_UPDATABLE_KERNEL_NODE)
+			a->value.deviceUpdatableKernelNode.devNode = NULL;
+	}
+	return c->attrs && !x->in.bad;
+}
+
+static void get_shape(struct exec *x, CUlaunchConfig *c)
+{
+	c->gridDimX = (unsigned)get_u64(&x->in);
+	c->gridDimY = (unsigned)get_u64(&x->in);
+	c->gridDimZ = (unsigned)get_u64(&x->in);
+	c->blockDimX = (unsigned)get_u64(&x->in);
+	c->blockDimY = (unsigned)get_u64(&x->in);
+	c->blockDimZ = (unsigned)get_u64(&x->in);
+	c->sharedMemBytes = (unsigned)get_u64(&x->in);
+	c->hStream = exec_handle(x, HANDLE_CUstream);
+}
+
+/* The record of the three launch calls; attributes only in that of cuLaunchKernelEx. */
+static bool get_launch(struct exec *x, struct launch *l, bool attributes)
+{
+	void *params = NULL;
+
+	*l = (struct launch){0};
+	l->f = exec_handle(x, HANDLE_CUfunction);
+	get_shape(x, &l->config);
+	if (attributes && !get_attributes(x, &l->config))
+		return false;
+	l->size = x->frame.bulk_len;
+	if (l->size) {
+		params = exec_bulk_all(x, LIMIT_PARAMS);
+		if (!params)
+			return false;
+		l->extra[0] = CU_LAUNCH_PARAM_BUFFER_POINTER;
+		l->extra[1] = params;
+		l->extra[2] = CU_LAUNCH_PARAM_BUFFER_SIZE;
+		l->extra[3] = &l->size;
+		l->extra[4] = CU_LAUNCH_PARAM_END;
+	}
+	return get_end(&x->in);
+}
+
+CUresult serve_cuLaunchKernel(struct exec *x)
+{
+	struct launch l;
+	const CUlaunchConfig *c = &l.config;
+
+	if (!get_launch(x, &l, false))
+		return SERVE_BAD;
+	if (x->bad_handle)
+		return x->handle_code;
+	return drv.cuLaunchKernel(l.f, c->gridDimX, c->gridDimY, c->gridDimZ, c->blockDimX, c->blockDimY, c->blockDimZ,
+		c->sharedMemBytes, c->hStream, NULL, l.size ? l.extra : NULL);
+}
+
+CUresult serve_cuLaunchKernelEx(struct exec *x)
+{
+	struct launch l;
+
+	if (!get_launch(x, &l, true))
+		return SERVE_BAD;
+	if (x->bad_handle)
+		return x->handle_code;
+	return drv.cuLaunchKernelEx(&l.config, l.f, NULL, l.size ? l.extra : NULL);
+}
+
+/* The cooperative call takes no packed buffer: the same as an extended launch with the attribute. */
+CUresult serve_cuLaunchCooperativeKernel(struct exec *x)
+{
+	struct launch l;
+	CUlaunchAttribute a = {.id = CU_LAUNCH_ATTRIBUTE_COOPERATIVE, .value.cooperative = 1};
+
+	if (!get_launch(x, &l, false))
+		return SERVE_BAD;
+	if (x->bad_handle)
+		return x->handle_code;
+	l.config.attrs = &a;
+	l.config.numAttrs = 1;
+	return drv.cuLaunchKernelEx(&l.config, l.f, NULL, l.size ? l.extra : NULL);
+}
+
+static CUresult serve_clusters(struct exec *x, CUresult (*ask)(int *, CUfunction, const CUlaunchConfig *))
+{
+	CUlaunchConfig c = {0};
+	CUfunction f = exec_handle(x, HANDLE_CUfunction);
+	int n = 0;
+
+	get_shape(x, &c);
+	if (!get_attributes(x, &c) || !get_end(&x->in))
+		return SERVE_BAD;
+	if (x->bad_handle)
+		return x->handle_code;
+	CUresult r = ask(&n, f, &c);
+
+	if (!r)
+		put_i64(&x->out, n);
+	return r;
+}
+
+CUresult serve_cuOccupancyMaxPotentialClusterSize(struct exec *x)
+{
+	return serve_clusters(x, drv.cuOccupancyMaxPotentialClusterSize);
+}
+
+CUresult serve_cuOccupancyMaxActiveClusters(struct exec *x)
+{
+	return serve_clusters(x, drv.cuOccupancyMaxActiveClusters);
+}
+
+/* Kernel nodes of graphs: function, shape without a stream, packed parameters. */
+bool get_kernel_node(struct exec *x, CUDA_KERNEL_NODE_PARAMS *p)
+{
+	struct launch *l = exec_alloc(x, sizeof *l);
+
+	if (!l || !get_launch(x, l, false))
+		return false;
+	*p = (CUDA_KERNEL_NODE_PARAMS){
+		.func = l->f,
+		.gridDimX = l->config.gridDimX, .gridDimY = l->config.gridDimY, .gridDimZ = l->config.gridDimZ,
+		.blockDimX = l->config.blockDimX, .blockDimY = l->config.blockDimY, .blockDimZ = l->config.blockDimZ,
+		.sharedMemBytes = l->config.sharedMemBytes,
+		.extra = l->size ? l->extra : NULL,
+	};
+	return true;
+}

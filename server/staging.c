@@ -1,0 +1,281 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Staging memory is mapped by us and registered with the context: when a context dies its registration and events die with it, the mapping stays valid until the
+ * stage is found stale. A context is told from a later one at the same address by its id.
+ *
+ * Thread rule: see staging.h; one mutex guards the list of stages and who has which slot. */
+#include "server/staging.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include "server/driver.h"
+#include "wire/log.h"
+
+#define SLOTS 4
+#define GRANULE 4096u
+#define GRANULES (STAGE_SLOT / GRANULE)
+#define STAGE_BYTES ((SLOTS + 1) * STAGE_SLOT)
+#define POOLED_EVENTS 256
+
+struct stage {
+	struct stage *next;
+	CUcontext ctx;
+	unsigned long long id;
+	uint8_t *base;
+	bool registered;
+	struct slot slot[SLOTS];
+	unsigned turn;
+	CUstream stream;
+	uint8_t used[GRANULES];         /* of the arena behind the slots */
+	CUevent event[POOLED_EVENTS];   /* free ones, for pieces */
+	unsigned nevents;
+	unsigned pieces;                /* out */
+	bool stale;
+};
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t given = PTHREAD_COND_INITIALIZER;
+static struct stage *stages;
+
+CUstreamCaptureMode capture_relax(void)
+{
+	CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
+
+	drv.cuThreadExchangeStreamCaptureMode(&mode);
+	return mode;
+}
+
+void capture_restore(CUstreamCaptureMode mode)
+{
+	if (mode != CU_STREAM_CAPTURE_MODE_RELAXED)
+		drv.cuThreadExchangeStreamCaptureMode(&mode);
+}
+
+static struct stage *stage_create(CUcontext ctx, unsigned long long id)
+{
+	struct stage *s = calloc(1, sizeof *s);
+	CUstreamCaptureMode mode;
+
+	if (!s)
+		return NULL;
+	s->base = mmap(NULL, STAGE_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (s->base == MAP_FAILED) {
+		free(s);
+		return NULL;
+	}
+	s->ctx = ctx;
+	s->id = id;
+	mode = capture_relax();
+	s->registered = !drv.cuMemHostRegister_v2(s->base, STAGE_BYTES, CU_MEMHOSTREGISTER_PORTABLE);
+	if (!s->registered)
+		log_debug("staging memory is not pinned: copies take the driver's own way");
+	for (int i = 0; i < SLOTS; i++) {
+		s->slot[i].p = s->base + i * STAGE_SLOT;
+		if (drv.cuEventCreate(&s->slot[i].event, CU_EVENT_DISABLE_TIMING))
+			s->slot[i].event = NULL;
+	}
+	capture_restore(mode);
+	return s;
+}
+
+/* Frees what the driver has not freed itself with the context. Called with the lock. */
+static void stage_destroy(struct stage *s)
+{
+	munmap(s->base, STAGE_BYTES);
+	free(s);
+}
+
+struct stage *stage_get(void)
+{
+	CUcontext ctx = NULL;
+	unsigned long long id = 0;
+	struct stage *s, **at;
+
+	if (drv.cuCtxGetCurrent(&ctx) || !ctx)
+		return NULL;
+	if (drv.cuCtxGetId(ctx, &id))
+		id = 0;
+	pthread_mutex_lock(&lock);
+	for (at = &stages; (s = *at); ) {
+		if (s->ctx == ctx && s->id == id)
+			break;
+		if (s->ctx == ctx)      /* the same address, another context: that one is gone */
+			s->stale = true;
+		if (s->stale && !s->pieces) {
+			*at = s->next;
+			stage_destroy(s);
+			continue;
+		}
+		at = &s->next;
+	}
+	if (!s && (s = stage_create(ctx, id))) {
+		s->next = stages;
+		stages = s;
+	}
+	pthread_mutex_unlock(&lock);
+	return s;
+}
+
+struct slot *stage_take(struct stage *s)
+{
+	struct slot *slot = NULL;
+
+	pthread_mutex_lock(&lock);
+	while (!slot) {
+		for (unsigned i = 0; !slot && i < SLOTS; i++) {
+			struct slot *c = &s->slot[(s->turn + i) % SLOTS];
+
+			if (!c->taken) {
+				slot = c;
+				s->turn = (s->turn + i + 1) % SLOTS;
+			}
+		}
+		if (!slot)
+			pthread_cond_wait(&given, &lock);
+	}
+	slot->taken = true;
+	pthread_mutex_unlock(&lock);
+	if (stage_wait(slot)) {
+		stage_release(s, slot);
+		return NULL;
+	}
+	return slot;
+}
+
+CUresult stage_record(struct slot *slot, CUstream stream)
+{
+	if (!slot->event)
+		return drv.cuStreamSynchronize(stream);
+	CUstreamCaptureMode mode = capture_relax();
+	CUresult r = drv.cuEventRecord(slot->event, stream);
+
+	slot->pending = !r;
+	if (r)
+		drv.cuStreamSynchronize(stream);
+	capture_restore(mode);
+	return r;
+}
+
+CUresult stage_wait(struct slot *slot)
+{
+	if (!slot->pending)
+		return CUDA_SUCCESS;
+	CUstreamCaptureMode mode = capture_relax();
+	CUresult r = drv.cuEventSynchronize(slot->event);
+
+	capture_restore(mode);
+	slot->pending = false;
+	return r;
+}
+
+void stage_release(struct stage *s, struct slot *slot)
+{
+	(void)s;
+	pthread_mutex_lock(&lock);
+	slot->taken = false;
+	pthread_cond_signal(&given);
+	pthread_mutex_unlock(&lock);
+}
+
+CUresult stage_put(struct stage *s, struct slot *slot, CUstream stream)
+{
+	CUresult r = stage_record(slot, stream);
+
+	stage_release(s, slot);
+	return r;
+}
+
+CUstream stage_stream(struct stage *s)
+{
+	pthread_mutex_lock(&lock);
+	if (!s->stream) {
+		CUstreamCaptureMode mode = capture_relax();
+
+		if (drv.cuStreamCreate(&s->stream, CU_STREAM_NON_BLOCKING))
+			s->stream = NULL;
+		capture_restore(mode);
+	}
+	pthread_mutex_unlock(&lock);
+	return s->stream;
+}
+
+/* The first run of n free granules, or -1. */
+static int arena_find(const struct stage *s, unsigned n)
+{
+	unsigned run = 0;
+
+	for (unsigned i = 0; i < GRANULES; i++) {
+		run = s->used[i] ? 0 : run + 1;
+		if (run == n)
+			return (int)(i + 1 - n);
+	}
+	return -1;
+}
+
+struct piece *piece_take(size_t n)
+{
+	struct stage *s = stage_get();
+	struct piece *p = s ? calloc(1, sizeof *p) : NULL;
+	unsigned granules = (unsigned)((n + GRANULE - 1) / GRANULE);
+	int at = -1;
+
+	if (!p)
+		return NULL;
+	p->stage = s;
+	p->n = n;
+	pthread_mutex_lock(&lock);
+	s->pieces++;
+	if (granules <= GRANULES)
+		at = arena_find(s, granules);
+	if (at >= 0)
+		memset(s->used + at, 1, granules);
+	if (s->nevents)
+		p->event = s->event[--s->nevents];
+	pthread_mutex_unlock(&lock);
+	p->p = at >= 0 ? s->base + SLOTS * STAGE_SLOT + (size_t)at * GRANULE : NULL;
+	if (p->p && p->event)
+		return p;
+	CUstreamCaptureMode mode = capture_relax();
+
+	if (!p->p) {
+		void *own = NULL;
+
+		p->own = true;
+		if (drv.cuMemHostAlloc(&own, n, CU_MEMHOSTALLOC_PORTABLE))
+			own = NULL;
+		p->p = own;
+	}
+	if (!p->event && drv.cuEventCreate(&p->event, CU_EVENT_DISABLE_TIMING))
+		p->event = NULL;
+	capture_restore(mode);
+	if (p->p && p->event)
+		return p;
+	piece_release(p);
+	return NULL;
+}
+
+void piece_release(struct piece *p)
+{
+	struct stage *s = p->stage;
+	CUevent drop = NULL;
+
+	pthread_mutex_lock(&lock);
+	if (!p->own && p->p)
+		memset(s->used + (size_t)(p->p - (s->base + SLOTS * STAGE_SLOT)) / GRANULE, 0,
+			(p->n + GRANULE - 1) / GRANULE);
+	if (p->event && s->nevents < POOLED_EVENTS)
+		s->event[s->nevents++] = p->event;
+	else
+		drop = p->event;
+	s->pieces--;
+	pthread_mutex_unlock(&lock);
+	CUstreamCaptureMode mode = capture_relax();
+
+	if (p->own && p->p)
+		drv.cuMemFreeHost(p->p);
+	if (drop)
+		drv.cuEventDestroy_v2(drop);
+	capture_restore(mode);
+	free(p);
+}

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Pinned memory of the server's own, through which large copies pass in pieces, and small pieces that wait for their delivery. Per context, made at its
+ * first large copy; 4 slots of 1 MiB and an arena of 1 MiB.
+ *
+ * Thread rule: all functions run on threads that execute records, with the context current; a slot belongs to its taker until it is given back. */
+#pragma once
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include "wire/cuda_types.h"
+
+#define STAGE_SLOT ((size_t)1 << 20)
+
+struct stage;
+struct slot {
+	uint8_t *p;             /* STAGE_SLOT bytes */
+	CUevent event;          /* the end of the copy that uses it */
+	bool taken, pending;
+};
+
+/* That of the current context. NULL without memory or context. */
+struct stage *stage_get(void);
+/* The next slot whose last copy has ended; waits for one. NULL when the context is lost. */
+struct slot *stage_take(struct stage *s);
+/* Gives it back: free once what `stream` has in it now is done. */
+CUresult stage_put(struct stage *s, struct slot *slot, CUstream stream);
+/* Waits for the end of what stream had when the event was recorded. */
+CUresult stage_record(struct slot *slot, CUstream stream);
+CUresult stage_wait(struct slot *slot);
+void stage_release(struct stage *s, struct slot *slot);
+/* A stream of the server's own in this context that waits for no other: NULL when it cannot be made. */
+CUstream stage_stream(struct stage *s);
+
+/* A small piece of pinned memory with an event, for a delivery. */
+struct piece {
+	struct stage *stage;
+	uint8_t *p;
+	size_t n;
+	CUevent event;
+	bool own;               /* an allocation of its own, the arena was full */
+};
+struct piece *piece_take(size_t n);
+void piece_release(struct piece *p);
+
+/* The calling thread's capture mode, relaxed for calls of the server's own between these two. */
+CUstreamCaptureMode capture_relax(void);
+void capture_restore(CUstreamCaptureMode mode);

@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The state of a session, for the files that make it up (session, input, send, baton, exec, hello, later, upcall, output). One per process.
+ *
+ * Thread rules: what belongs to the baton is touched only by who holds it (baton.c). Locks are taken in this order, each alone or: deliver_lock, output_lock,
+ * write_lock. */
+#pragma once
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/uio.h>
+#include "server/exec.h"
+#include "server/handle.h"
+#include "server/report.h"
+#include "server/session.h"
+#include "wire/limits.h"
+#include "wire/stream.h"
+
+#define INPUT_BUFFER (128u << 10)
+#define NO_CALL UINT16_MAX
+#define MIRROR_BUCKETS 256u
+
+struct mirror;
+struct upcall;
+
+struct session {
+	const struct session_start *start;
+	struct stream *stream;
+	struct report *report;
+
+	/* the baton's */
+	uint8_t *input;             /* INPUT_BUFFER bytes; those from input_pos to input_len are received and not taken */
+	size_t input_pos, input_len;
+	uint64_t next_seq;
+	bool greeted;               /* the hello was answered */
+	unsigned calls;
+	uint16_t call[LIMIT_CALLS]; /* program's call id to ours, NO_CALL */
+	struct mirror *mirrors[MIRROR_BUCKETS];
+	unsigned mirror_count;
+
+	_Atomic int baton;          /* enum baton_state */
+	_Atomic bool receiving;     /* its holder waits for the connection */
+	int epoll, wake, signals;   /* the reader's */
+
+	pthread_mutex_t write_lock; /* whole frames */
+
+	_Atomic int driver_ready;
+	pthread_mutex_t ready_lock;
+	pthread_cond_t ready_cond;
+
+	struct handles *handles;
+	_Atomic uint64_t failed;    /* first failed post not told: code << 48 | seq */
+
+	pthread_mutex_t deliver_lock;   /* from gathering deliveries until they are sent */
+	_Atomic unsigned later_count;   /* registered and not sent */
+	pthread_mutex_t later_lock;     /* guards the two lists */
+	struct later *later, **later_end, *sent;
+
+	pthread_mutex_t upcall_lock;
+	pthread_cond_t upcall_cond;
+	struct upcall *upcalls;
+	uint64_t last_upcall;
+
+	int output;                 /* read end of what is standard output here */
+	pthread_mutex_t output_lock;
+};
+
+/* ---- session.c ---- */
+/* Ends the process after one line in the report, without a word to the program: the connection is gone. */
+_Noreturn void session_lost(struct session *s, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+/* Blocks until the driver is there. */
+void session_wait_driver(struct session *s);
+
+/* ---- input.c: by the holder of the baton; none returns when the connection ends ---- */
+void input_take(struct session *s, void *p, size_t n);
+/* Throws n bytes away. */
+void input_skip(struct session *s, uint64_t n);
+/* Bytes are there, or come without waiting. */
+bool input_there(struct session *s);
+/* Bytes were received and not taken: no event will tell of them. */
+bool input_buffered(const struct session *s);
+/* The next record's header, checked; what is not a record is dealt with. With !block, false when nothing more is there. */
+bool input_record(struct session *s, struct frame *f, bool block);
+
+/* ---- send.c ---- */
+/* A whole frame; ends the process when the connection does not take it. */
+void send_frame(struct session *s, const struct iovec *v, int n);
+void send_simple(struct session *s, unsigned kind, uint64_t seq);
+void send_data(struct session *s, uint64_t transfer, uint64_t offset, const void *p, uint64_t n);
+/* The answer to the WAIT that x runs. */
+void send_reply(struct exec *x, CUresult r);
+
+/* ---- baton.c ---- */
+enum baton_state { BATON_FREE, BATON_HELD };
+/* Gives the baton to nobody: the reader, or the first who comes, takes it when bytes arrive. */
+void baton_release(struct session *s);
+bool baton_take(struct session *s);
+/* Hands the record and the baton to the record's thread. */
+void baton_hand(struct session *s, const struct frame *f);
+/* The bulk of a WAIT has been taken: others may go on. */
+void baton_bulk_taken(struct exec *x);
+
+/* ---- exec.c ---- */
+/* Runs the record of x, whose head and buffers are set. */
+CUresult exec_run(struct exec *x);
+void exec_finish(struct exec *x);
+/* Notes a failed post. */
+void exec_failed(struct exec *x, CUresult r);
+CUcontext context_real(struct session *s, uint64_t id);
+uint64_t context_id(struct session *s, CUcontext real);
+
+/* ---- hello.c ---- */
+/* Reads and answers the hello whose header is f. */
+void hello_answer(struct session *s, const struct frame *f);
+
+/* ---- later.c ---- */
+/* Deliveries for one reply or upcall: `count` pairs, then the small ones' bytes. While it is open, deliver_lock is held. */
+struct gathered {
+	uint8_t *bytes;
+	size_t len, pairs;          /* pairs: count of struct delivery at the front of bytes, or apart until gather_close */
+	bool data;                  /* some went as DATA */
+	struct later *sent;
+};
+/* NULL when there is nothing; room: bytes that the frame has for them. */
+struct gathered *later_gather(struct session *s, size_t room, bool callback);
+/* After the frame was sent. */
+void later_sent(struct session *s, struct gathered *g, bool callback);
+
+/* ---- upcall.c ---- */
+void upcall_done(struct session *s, uint64_t seq);
+
+/* ---- output.c ---- */
+/* Makes standard output a pipe. 0 or -errno. */
+int output_open(struct session *s);
+/* Sends what was printed. `flush`: by a thread that runs a record. */
+void output_drain(struct session *s, bool flush);
