@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Counted buffers and queues of them. Small ones come from malloc; large ones have one size and are kept in a list while they are in demand.
+ *
+ * Thread rule: the list of kept buffers has its own lock, the innermost of all. */
+#include "scudafs/buffer.h"
+#include <malloc.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include "scudafs/clock.h"
+
+#define BUFFER_SMALL (128u << 10)   /* up to here malloc is good enough */
+#define BUFFER_KEEP 24              /* large buffers kept at most */
+#define BUFFER_IDLE_MS 1500         /* without use for this long they go back */
+
+static struct {
+	pthread_mutex_t lock;
+	struct buffer *list;
+	unsigned count;
+	uint64_t used;                  /* when one was taken or given back last */
+} kept = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+struct buffer *buffer_create(size_t n)
+{
+	struct buffer *b = NULL;
+	if (n > BUFFER_LARGE)
+		return NULL;
+	size_t cap = n <= BUFFER_SMALL ? n : BUFFER_LARGE;
+	if (cap == BUFFER_LARGE) {
+		pthread_mutex_lock(&kept.lock);
+		b = kept.list;
+		if (b) {
+			kept.list = b->next;
+			kept.count--;
+			kept.used = clock_ms();
+		}
+		pthread_mutex_unlock(&kept.lock);
+	}
+	if (!b)
+		b = malloc(sizeof(*b) + cap);
+	if (!b)
+		return NULL;
+	b->next = NULL;
+	atomic_init(&b->refs, 1);
+	b->off = b->len = 0;
+	b->cap = cap;
+	b->tag = 0;
+	return b;
+}
+
+struct buffer *buffer_copy(const void *p, size_t n)
+{
+	struct buffer *b = buffer_create(n);
+	if (!b)
+		return NULL;
+	memcpy(b->data, p, n);
+	b->len = n;
+	return b;
+}
+
+struct buffer *buffer_ref(struct buffer *b)
+{
+	atomic_fetch_add_explicit(&b->refs, 1, memory_order_relaxed);
+	return b;
+}
+
+void buffer_unref(struct buffer *b)
+{
+	if (!b || atomic_fetch_sub_explicit(&b->refs, 1, memory_order_acq_rel) != 1)
+		return;
+	if (b->cap == BUFFER_LARGE) {
+		pthread_mutex_lock(&kept.lock);
+		if (kept.count < BUFFER_KEEP) {
+			b->next = kept.list;
+			kept.list = b;
+			kept.count++;
+			kept.used = clock_ms();
+			b = NULL;
+		}
+		pthread_mutex_unlock(&kept.lock);
+	}
+	free(b);
+}
+
+void buffer_trim(void)
+{
+	struct buffer *list = NULL;
+	pthread_mutex_lock(&kept.lock);
+	if (kept.list && clock_ms() - kept.used > BUFFER_IDLE_MS) {
+		list = kept.list;
+		kept.list = NULL;
+		kept.count = 0;
+	}
+	pthread_mutex_unlock(&kept.lock);
+	if (!list)
+		return;
+	while (list) {
+		struct buffer *next = list->next;
+		free(list);
+		list = next;
+	}
+	malloc_trim(0);
+}
+
+void queue_push(struct queue *q, struct buffer *b)
+{
+	b->next = NULL;
+	if (q->tail)
+		q->tail->next = b;
+	else
+		q->head = b;
+	q->tail = b;
+	q->bytes += b->len - b->off;
+}
+
+void queue_push_front(struct queue *q, struct buffer *b)
+{
+	b->next = q->head;
+	q->head = b;
+	if (!q->tail)
+		q->tail = b;
+	q->bytes += b->len - b->off;
+}
+
+struct buffer *queue_pop(struct queue *q)
+{
+	struct buffer *b = q->head;
+	if (!b)
+		return NULL;
+	q->head = b->next;
+	if (!q->head)
+		q->tail = NULL;
+	b->next = NULL;
+	q->bytes -= b->len - b->off;
+	return b;
+}
+
+void queue_consume(struct queue *q, size_t n)
+{
+	while (n) {
+		struct buffer *b = q->head;
+		size_t left = b->len - b->off;
+		if (n < left) {
+			b->off += n;
+			q->bytes -= n;
+			return;
+		}
+		n -= left;
+		buffer_unref(queue_pop(q));
+	}
+}
+
+void queue_clear(struct queue *q)
+{
+	struct buffer *b;
+	while ((b = queue_pop(q)))
+		buffer_unref(b);
+}

@@ -1,0 +1,525 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Frames from the server: replies find the request that waits for them, data is kept until it is read, upcalls wait in a row. What is small is received many
+ * frames at a time and answered from there; a large frame is received into a buffer of its own, from which it is answered.
+ *
+ * Thread rule: see relay_state.h. Only the session's thread receives; any thread takes what is kept, under the lock. */
+#include "scudafs/relay_state.h"
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "scudafs/text.h"
+#include "wire/msg.h"
+
+#define READS_A_TURN 16             /* then the thread looks at its times again */
+#define UPCALL_BYTES (sizeof(struct frame) + LIMIT_UPCALL)
+
+static void keep(struct relay *r, struct queue *q, struct buffer *b)
+{
+	queue_push(q, b);
+	r->held += b->len - b->off + sizeof(*b);
+}
+
+static void dropped(struct relay *r, const struct buffer *b)
+{
+	r->held -= b->len - b->off + sizeof(*b);
+}
+
+bool inbound_full(const struct relay *r, uint64_t now)
+{
+	if (r->held < LIMIT_QUEUE)
+		return false;
+	if (r->held >= HELD_MOST)
+		return true;
+	/* Whoever waits for data or a reply waits for something behind what is here. While data is being taken it will come in time. */
+	if (relay_parked(r, PARK_DATA))
+		return false;
+	return !relay_parked(r, PARK_REPLY) || now - r->read_at < READING_MS;
+}
+
+/* ---- replies ---- */
+
+static struct buffer *queue_find(const struct queue *q, uint64_t tag, uint64_t mask)
+{
+	struct buffer *b = q->head;
+	while (b && (b->tag & mask) != tag)
+		b = b->next;
+	return b;
+}
+
+static void queue_remove(struct queue *q, struct buffer *b)
+{
+	struct buffer **at = &q->head, *before = NULL;
+	while (*at != b) {
+		before = *at;
+		at = &before->next;
+	}
+	*at = b->next;
+	if (q->tail == b)
+		q->tail = before;
+	q->bytes -= b->len - b->off;
+	b->next = NULL;
+}
+
+bool inbound_give(struct relay *r, struct request *q, struct answers *a)
+{
+	struct buffer *b = queue_find(&r->replies, q->wait.seq, UINT64_MAX);
+	if (!b)
+		return false;
+	size_t n = b->len - b->off;
+	q->wait.len = (uint32_t)n;
+	if (n > q->size) {
+		q->wait.flags = CTL_LARGE;
+	} else {
+		dropped(r, b);
+		queue_remove(&r->replies, b);
+		q->wait.flags = 0;
+		q->part[0] = (struct iovec){&q->wait, sizeof(q->wait)};
+		q->part[1] = (struct iovec){b->data + b->off, n};
+		q->hold[0] = b;
+		q->parts = 2;
+	}
+	answers_add(a, q, 0);
+	return true;
+}
+
+/* A reply has come, complete. `b` is NULL when it lies in the receive buffer. */
+static int on_reply(struct relay *r, const struct frame *f, const uint8_t *p, size_t n, struct buffer *b)
+{
+	struct answers a;
+	struct iovec v[2];
+	struct request *q = NULL, *found = NULL;
+	int e = 0;
+	answers_init(&a);
+	pthread_mutex_lock(&r->lock);
+	if (!outbound_answered(r, f->seq)) {
+		log_warning("session %u: %s answered record %llu, which asked nothing", r->id, r->address,
+			(unsigned long long)f->seq);
+		e = EPROTO;
+	} else {
+		for (q = r->parked; q && !found; q = q->next == r->parked ? NULL : q->next)
+			if (q->state == PARK_REPLY && q->wait.seq == f->seq)
+				found = q;
+		if (found)
+			relay_unpark(r, found);
+		if (!found || n > found->size) {
+			b = b ? buffer_ref(b) : buffer_copy(p, n);
+			if (b) {
+				b->tag = f->seq;
+				keep(r, &r->replies, b);
+			} else {
+				e = ENOMEM;
+			}
+		}
+	}
+	pthread_mutex_unlock(&r->lock);
+	if (!found)
+		return e;
+	found->wait.len = (uint32_t)n;
+	found->wait.flags = n > found->size ? CTL_LARGE : 0;
+	v[0] = (struct iovec){&found->wait, sizeof(found->wait)};
+	v[1] = (struct iovec){(void *)p, n};
+	found->answer(found, -e, v, e ? 0 : found->wait.flags ? 1 : 2);
+	return e;
+}
+
+void relay_reply(struct relay *r, uint64_t seq, uint64_t offset, size_t n, struct request *q)
+{
+	struct answers a;
+	answers_init(&a);
+	q->wait = (struct ctl_wait){0};
+	pthread_mutex_lock(&r->lock);
+	struct buffer *b = queue_find(&r->replies, seq, 0x3fffffff);
+	size_t len = b ? b->len - b->off : 0;
+	if (!b) {
+		answers_add(&a, q, r->error ? -r->error : -EPROTO);
+	} else if (offset >= len) {
+		answers_add(&a, q, -EINVAL);
+	} else {
+		if (n > len - offset)
+			n = len - offset;
+		q->part[0] = (struct iovec){b->data + b->off + offset, n};
+		q->parts = 1;
+		if (offset + n == len) {
+			dropped(r, b);
+			queue_remove(&r->replies, b);
+			q->hold[0] = b;
+		} else {
+			q->hold[0] = buffer_ref(b);
+		}
+		answers_add(&a, q, 0);
+		r->read_at = clock_ms();
+		if (r->paused && r->held < LIMIT_QUEUE)
+			relay_wake(r);
+	}
+	pthread_mutex_unlock(&r->lock);
+	answers_send(&a);
+}
+
+/* ---- data ---- */
+
+static struct transfer **transfer_at(struct relay *r, uint64_t id)
+{
+	struct transfer **at = &r->transfers[id % TRANSFER_BUCKETS];
+	while (*at && (*at)->id != id)
+		at = &(*at)->next;
+	return at;
+}
+
+/* A buffer's bytes are [off, len) of a frame whose data starts behind the header; `tag` is the offset in the transfer of the byte at `off`; bytes that were read
+ * out of order are noted only as a count: `taken` in front of the data, where the header was. */
+static uint64_t *taken_of(struct buffer *b)
+{
+	return (uint64_t *)b->data;
+}
+
+/* Collects n bytes at `offset` into the request. False when they are not all here. */
+static bool collect(struct transfer *t, struct request *q)
+{
+	uint64_t want = q->offset, end = q->offset + q->size;
+	struct buffer *b = t->queue.head, *first;
+	while (b && b->tag + (b->len - b->off) <= want)
+		b = b->next;
+	first = b;
+	int parts = 0;
+	for (; b && want < end && b->tag <= want; b = b->next, parts++)
+		want = b->tag + (b->len - b->off);
+	if (want < end)
+		return false;
+	struct buffer *whole = parts > REQUEST_PARTS ? buffer_create(q->size) : NULL;
+	if (parts > REQUEST_PARTS && !whole)
+		return false;
+	want = q->offset;
+	for (b = first; want < end; b = b->next) {
+		size_t skip = want - b->tag, n = b->len - b->off - skip;
+		if (n > end - want)
+			n = end - want;
+		if (whole) {
+			memcpy(whole->data + whole->len, b->data + b->off + skip, n);
+			whole->len += n;
+		} else {
+			q->hold[q->parts] = buffer_ref(b);
+			q->part[q->parts++] = (struct iovec){b->data + b->off + skip, n};
+		}
+		*taken_of(b) += n;
+		want += n;
+	}
+	if (whole) {
+		q->hold[0] = whole;
+		q->part[0] = (struct iovec){whole->data, whole->len};
+		q->parts = 1;
+	}
+	return true;
+}
+
+/* Lets go of buffers that were read completely, and of the transfer when none is left. */
+static void tidy(struct relay *r, struct transfer **at)
+{
+	struct transfer *t = *at;
+	for (struct buffer *b = t->queue.head; b;) {
+		struct buffer *next = b->next;
+		if (*taken_of(b) >= b->len - b->off) {
+			dropped(r, b);
+			queue_remove(&t->queue, b);
+			buffer_unref(b);
+		}
+		b = next;
+	}
+	if (!t->queue.head) {
+		*at = t->next;
+		free(t);
+	}
+}
+
+/* Answers q if its bytes are here. */
+static bool serve(struct relay *r, struct request *q, struct answers *a)
+{
+	struct transfer **at = transfer_at(r, q->transfer);
+	if (!*at || !collect(*at, q))
+		return false;
+	tidy(r, at);
+	if (q->state != PARK_NONE)
+		relay_unpark(r, q);
+	answers_add(a, q, 0);
+	r->read_at = clock_ms();
+	return true;
+}
+
+static int on_data(struct relay *r, const struct frame *f, const uint8_t *p, size_t n, struct buffer *b)
+{
+	struct answers a;
+	uint64_t id = f->ctx & 0x3ffff;
+	if (n == sizeof(*f))
+		return 0;
+	b = b ? buffer_ref(b) : buffer_copy(p, n);
+	if (!b)
+		return ENOMEM;
+	answers_init(&a);
+	b->off = sizeof(*f);
+	b->tag = f->seq;
+	*taken_of(b) = 0;
+	pthread_mutex_lock(&r->lock);
+	struct transfer **at = transfer_at(r, id), *t = *at;
+	int e = 0;
+	if (!t) {
+		t = *at = calloc(1, sizeof(*t));
+		if (t)
+			t->id = id;
+	}
+	const struct buffer *last = t ? t->queue.tail : NULL;
+	if (!t)
+		e = ENOMEM;
+	else if (f->seq >> 40 || (last && f->seq < last->tag + (last->len - last->off)))
+		e = EPROTO;
+	if (e == EPROTO)
+		log_warning("session %u: %s sent byte %llu of transfer %llu out of order", r->id, r->address,
+			(unsigned long long)f->seq, (unsigned long long)f->ctx);
+	if (e) {
+		buffer_unref(b);
+	} else {
+		keep(r, &t->queue, b);
+		for (struct request *q = r->parked, *next; q; q = next) {
+			next = q->next == r->parked ? NULL : q->next;
+			if (q->state == PARK_DATA && q->transfer == id && serve(r, q, &a) && !*transfer_at(r, id))
+				break;
+		}
+	}
+	pthread_mutex_unlock(&r->lock);
+	answers_send(&a);
+	return e;
+}
+
+void relay_data(struct relay *r, uint64_t transfer, uint64_t offset, size_t n, struct request *q)
+{
+	struct answers a;
+	answers_init(&a);
+	q->wait = (struct ctl_wait){0};
+	q->transfer = transfer;
+	q->offset = offset;
+	q->size = n;
+	pthread_mutex_lock(&r->lock);
+	if (!n || n > LIMIT_REPLY)
+		answers_add(&a, q, -EINVAL);
+	else if (serve(r, q, &a)) {
+		if (r->paused && r->held < LIMIT_QUEUE)
+			relay_wake(r);
+	} else if (r->error)
+		answers_add(&a, q, -r->error);
+	else
+		relay_park(r, q, PARK_DATA, &a);
+	pthread_mutex_unlock(&r->lock);
+	answers_send(&a);
+}
+
+/* ---- upcalls ---- */
+
+/* Moves whole frames, as many as fit, into the request. */
+static void give_upcalls(struct relay *r, struct request *q, struct answers *a)
+{
+	size_t room = q->size;
+	while (r->upcalls.head && q->parts < REQUEST_PARTS) {
+		struct buffer *b = r->upcalls.head;
+		size_t n = b->len - b->off;
+		if (n > room)
+			break;
+		room -= n;
+		dropped(r, b);
+		queue_pop(&r->upcalls);
+		q->hold[q->parts] = b;
+		q->part[q->parts++] = (struct iovec){b->data + b->off, n};
+	}
+	answers_add(a, q, 0);
+}
+
+static int on_upcall(struct relay *r, const uint8_t *p, size_t n, struct buffer *b)
+{
+	struct answers a;
+	b = b ? buffer_ref(b) : buffer_copy(p, n);
+	if (!b)
+		return ENOMEM;
+	answers_init(&a);
+	pthread_mutex_lock(&r->lock);
+	keep(r, &r->upcalls, b);
+	for (struct request *q = r->parked; q; q = q->next == r->parked ? NULL : q->next)
+		if (q->state == PARK_UPCALL) {
+			relay_unpark(r, q);
+			give_upcalls(r, q, &a);
+			break;
+		}
+	pthread_mutex_unlock(&r->lock);
+	answers_send(&a);
+	return 0;
+}
+
+void relay_upcall(struct relay *r, size_t n, struct request *q)
+{
+	struct answers a;
+	answers_init(&a);
+	q->wait = (struct ctl_wait){0};
+	q->size = n;
+	pthread_mutex_lock(&r->lock);
+	if (n < UPCALL_BYTES)
+		answers_add(&a, q, -EINVAL);
+	else if (r->upcalls.head)
+		give_upcalls(r, q, &a);
+	else if (r->error)
+		answers_add(&a, q, -r->error);
+	else
+		relay_park(r, q, PARK_UPCALL, &a);
+	if (r->paused && r->held < LIMIT_QUEUE)
+		relay_wake(r);
+	pthread_mutex_unlock(&r->lock);
+	answers_send(&a);
+}
+
+/* ---- receiving ---- */
+
+static int on_bye(struct relay *r, const uint8_t *head, size_t n)
+{
+	char text[256];
+	struct msg m;
+	msg_init(&m, (void *)head, n);
+	get_array(&m, 2);
+	int64_t code = get_i64(&m);
+	get_text(&m, text, sizeof(text));
+	if (!get_end(&m))
+		snprintf(text, sizeof(text), "it gave no reason");
+	text_clean(text);
+	log_warning("session %u: %s ended the session: %s (%lld)", r->id, r->address, text, (long long)code);
+	return ESHUTDOWN;
+}
+
+static int on_frame(struct relay *r, const struct frame *f, const uint8_t *p, size_t n, struct buffer *b)
+{
+	atomic_fetch_add_explicit(&counters.frames_in, 1, memory_order_relaxed);
+	switch (f->kind) {
+	case FRAME_REPLY:
+		return on_reply(r, f, p, n, b);
+	case FRAME_DATA:
+		return on_data(r, f, p, n, b);
+	case FRAME_UPCALL:
+	case FRAME_OUTPUT:
+		return on_upcall(r, p, n, b);
+	case FRAME_PONG:
+		return 0;
+	case FRAME_BYE:
+		return on_bye(r, p + sizeof(*f), f->head_len);
+	}
+	log_warning("session %u: %s sent a %s frame", r->id, r->address, frame_kind_name(f->kind));
+	return EPROTO;
+}
+
+static int check(struct relay *r, const struct frame *f)
+{
+	const char *why = NULL;
+	if (!frame_check(f, false, &why) && f->head_len + f->bulk_len <= BUFFER_LARGE - sizeof(*f))
+		return 0;
+	log_warning("session %u: %s sent a bad frame: %s", r->id, r->address, why ? why : "too long");
+	return EPROTO;
+}
+
+/* Hands on the complete frames of the receive buffer; the start of one that does not fit there moves into a buffer of its own. */
+static int split(struct relay *r)
+{
+	size_t at = 0;
+	int e = 0;
+	while (!e && r->receive_len - at >= sizeof(struct frame)) {
+		struct frame f;
+		memcpy(&f, r->receive + at, sizeof(f));
+		e = check(r, &f);
+		size_t n = sizeof(f) + f.head_len + (size_t)f.bulk_len, have = r->receive_len - at;
+		if (e)
+			break;
+		if (have >= n) {
+			e = on_frame(r, &f, r->receive + at, n, NULL);
+			at += n;
+		} else if (n > RECEIVE_BYTES / 4) {
+			r->large = buffer_create(n);
+			if (!r->large)
+				return ENOMEM;
+			memcpy(r->large->data, r->receive + at, have);
+			r->large->len = have;
+			r->large_size = n;
+			at += have;
+		} else {
+			break;
+		}
+	}
+	r->receive_len -= at;
+	if (at && r->receive_len)
+		memmove(r->receive, r->receive + at, r->receive_len);
+	return e;
+}
+
+static int finish_large(struct relay *r)
+{
+	struct buffer *b = r->large;
+	struct frame f;
+	memcpy(&f, b->data, sizeof(f));
+	r->large = NULL;
+	int e = on_frame(r, &f, b->data, b->len, b);
+	buffer_unref(b);
+	return e;
+}
+
+bool inbound_receive(struct relay *r)
+{
+	size_t total = 0;
+	int e = 0;
+	for (int i = 0; i < READS_A_TURN && !e; i++) {
+		struct buffer *b = r->large;
+		uint8_t *to = b ? b->data + b->len : r->receive + r->receive_len;
+		size_t room = b ? r->large_size - b->len : RECEIVE_BYTES - r->receive_len;
+		ssize_t n = stream_read(r->stream, to, room);
+		if (n == -EAGAIN)
+			break;
+		if (n <= 0) {
+			if (n)
+				log_debug("session %u: read: %s", r->id, strerror((int)-n));
+			e = n == -ETIMEDOUT || n == -EPROTO ? (int)-n : ECONNRESET;
+			break;
+		}
+		total += (size_t)n;
+		if (b)
+			b->len += (size_t)n;
+		else
+			r->receive_len += (size_t)n;
+		if (!b)
+			e = split(r);
+		else if (b->len == r->large_size)
+			e = finish_large(r);
+		if ((size_t)n < room)
+			break;
+	}
+	atomic_fetch_add_explicit(&r->bytes_in, total, memory_order_relaxed);
+	atomic_fetch_add_explicit(&counters.bytes_in, total, memory_order_relaxed);
+	struct answers a;
+	answers_init(&a);
+	pthread_mutex_lock(&r->lock);
+	if (total) {
+		r->alive = clock_ms();
+		r->ping = false;
+	}
+	if (e) {
+		if (e == ECONNRESET && !r->closing && !r->error)
+			log_warning("session %u: %s closed the connection", r->id, r->address);
+		relay_fail(r, e, &a);
+	}
+	pthread_mutex_unlock(&r->lock);
+	answers_send(&a);
+	return total || e;
+}
+
+void inbound_finish(struct relay *r)
+{
+	queue_clear(&r->replies);
+	queue_clear(&r->upcalls);
+	for (unsigned i = 0; i < TRANSFER_BUCKETS; i++)
+		while (r->transfers[i]) {
+			struct transfer *t = r->transfers[i];
+			r->transfers[i] = t->next;
+			queue_clear(&t->queue);
+			free(t);
+		}
+	buffer_unref(r->large);
+}

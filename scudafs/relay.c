@@ -1,0 +1,535 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Sessions: their table, their life, and the thread that each has. The thread connects, then polls its stream: it receives, writes what the stream did
+ * not take at once, keeps the heartbeat and answers parked requests whose time is over. When the connection or the opener ends it answers everybody and goes; the
+ * relay itself stays until the last close.
+ *
+ * Thread rule: see relay_state.h. The table has its own lock, taken before a relay's. */
+#include "scudafs/relay_state.h"
+#include <errno.h>
+#include <linux/sockios.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/ioctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+#include "scudafs/text.h"
+
+#define THREAD_STACK (256u << 10)
+#define LATE_MS 2000                /* a loop this late was stopped itself: silence says nothing then */
+#define BROKEN_MS 500               /* after a failed write: how long to look for the server's last words */
+#define BACKLOG (64 << 10)          /* unacknowledged bytes from which an acknowledgement is a sign of life */
+
+struct counters counters;
+static atomic_uint last_id;
+
+static struct {
+	pthread_mutex_t lock;
+	pthread_cond_t ended;
+	struct relay *list;
+	unsigned threads;
+} table = {.lock = PTHREAD_MUTEX_INITIALIZER, .ended = PTHREAD_COND_INITIALIZER};
+
+void answers_send(struct answers *a)
+{
+	struct request *q = a->head;
+	answers_init(a);
+	while (q) {
+		struct request *next = q->next;
+		struct buffer *hold[REQUEST_PARTS];
+		memcpy(hold, q->hold, sizeof(hold));
+		if (!q->result && q->wait.seq && !q->parts)
+			q->part[q->parts++] = (struct iovec){&q->wait, sizeof(q->wait)};
+		q->answer(q, q->result, q->part, q->result ? 0 : q->parts);
+		for (int i = 0; i < REQUEST_PARTS; i++)
+			buffer_unref(hold[i]);
+		q = next;
+	}
+}
+
+void relay_park(struct relay *r, struct request *q, int state, struct answers *a)
+{
+	if (q->interrupted && q->interrupted(q)) {
+		answers_add(a, q, -EINTR);
+		return;
+	}
+	q->state = state;
+	q->deadline = clock_ms() + TIME_PARK;
+	if (r->paused && (state == PARK_REPLY || state == PARK_DATA))
+		relay_wake(r);
+	if (r->parked) {
+		q->next = r->parked;
+		q->prev = r->parked->prev;
+		q->prev->next = q->next->prev = q;
+	} else {
+		r->parked = q->next = q->prev = q;
+	}
+}
+
+void relay_unpark(struct relay *r, struct request *q)
+{
+	if (q->state == PARK_ORDER && q->copy) {
+		r->ahead -= q->copy->len;
+		buffer_unref(q->copy);
+		q->copy = NULL;
+	}
+	q->state = PARK_NONE;
+	if (q->next == q) {
+		r->parked = NULL;
+		return;
+	}
+	if (r->parked == q)
+		r->parked = q->next;
+	q->prev->next = q->next;
+	q->next->prev = q->prev;
+}
+
+bool relay_parked(const struct relay *r, int state)
+{
+	for (struct request *q = r->parked; q; q = q->next == r->parked ? NULL : q->next)
+		if (q->state == state)
+			return true;
+	return false;
+}
+
+void relay_fail(struct relay *r, int error, struct answers *a)
+{
+	if (r->error)
+		return;
+	r->error = error;
+	while (r->parked) {
+		struct request *q = r->parked;
+		relay_unpark(r, q);
+		answers_add(a, q, -error);
+	}
+	relay_wake(r);
+}
+
+void relay_wake(struct relay *r)
+{
+	uint64_t one = 1;
+	if (write(r->wake_fd, &one, sizeof(one)) < 0 && errno != EAGAIN)
+		log_warning("session %u: wake: %m", r->id);
+}
+
+static void relay_unref(struct relay *r)
+{
+	if (!r || atomic_fetch_sub(&r->refs, 1) != 1)
+		return;
+	stream_close(r->stream);
+	outbound_finish(r);
+	inbound_finish(r);
+	close(r->wake_fd);
+	if (r->pid_fd >= 0)
+		close(r->pid_fd);
+	pthread_mutex_destroy(&r->lock);
+	pthread_cond_destroy(&r->idle);
+	free(r);
+}
+
+static struct relay *relay_find(unsigned id)
+{
+	pthread_mutex_lock(&table.lock);
+	struct relay *r = table.list;
+	while (r && r->id != id)
+		r = r->next;
+	if (r)
+		atomic_fetch_add(&r->refs, 1);
+	pthread_mutex_unlock(&table.lock);
+	return r;
+}
+
+/* ---- the session's thread ---- */
+
+static void expire(struct relay *r, uint64_t now, struct answers *a)
+{
+	while (r->parked && r->parked->deadline <= now) {
+		struct request *q = r->parked;
+		int state = q->state;
+		relay_unpark(r, q);
+		if (state == PARK_REPLY) {
+			q->wait.flags = CTL_AGAIN;
+			q->wait.len = 0;
+		}
+		answers_add(a, q, state == PARK_REPLY ? 0 : -EAGAIN);
+	}
+}
+
+/* Bytes that the peer's host has acknowledged while more are on their way show that it lives, though its program may not have read them. */
+static void look_for_acknowledgements(struct relay *r, uint64_t now)
+{
+	int left = 0;
+	if (r->written == r->acked || ioctl(stream_fd(r->stream), SIOCOUTQ, &left))
+		return;
+	uint64_t acked = r->written > (uint64_t)left ? r->written - (uint64_t)left : 0;
+	if (acked > r->acked && left >= BACKLOG)
+		r->alive = now;
+	r->acked = acked;
+}
+
+static void heartbeat(struct relay *r, uint64_t now, struct answers *a)
+{
+	look_for_acknowledgements(r, now);
+	/* Nothing to hear: we do not listen, or have nothing on the way. A PING that waits for the end of a record is not on the way. */
+	bool expects = r->queue.head || (r->ping && !r->aside.head);
+	if (r->paused || !expects)
+		r->alive = now;
+	else if (now - r->alive >= TIME_DEAD) {
+		log_warning("session %u: %s has been silent for %d ms", r->id, r->address, TIME_DEAD);
+		relay_fail(r, ETIMEDOUT, a);
+		return;
+	}
+	if (now < r->ping_at)
+		return;
+	r->ping_at = now + TIME_HEARTBEAT;
+	buffer_trim();
+	if (r->ping)
+		return;
+	struct frame f = {.kind = FRAME_PING, .seq = ++r->pings};
+	r->ping = true;
+	if (outbound_aside(r, &f, sizeof(f)))
+		relay_fail(r, ENOMEM, a);
+	else
+		outbound_flush(r, a);
+}
+
+/* Data has filled the queue, the program waits for a reply behind it and takes none: neither will ever move again. */
+static void check_stall(struct relay *r, uint64_t now, struct answers *a)
+{
+	if (!r->paused || r->read_at > r->paused_at || !relay_parked(r, PARK_REPLY)) {
+		r->paused_at = now;
+	} else if (now - r->paused_at >= 2 * TIME_PARK) {
+		log_warning("session %u: the program takes none of %zu bytes from the server", r->id, r->held);
+		relay_fail(r, EPROTO, a);
+	}
+}
+
+static int next_time(const struct relay *r, uint64_t now)
+{
+	uint64_t t = r->ping_at;
+	if (r->ping && r->alive + TIME_DEAD < t)
+		t = r->alive + TIME_DEAD;
+	if (r->parked && r->parked->deadline < t)
+		t = r->parked->deadline;
+	if (r->paused && t > now + READING_MS)
+		t = now + READING_MS;
+	if (r->broken && t > now + BROKEN_MS)
+		t = now + BROKEN_MS;
+	return t > now ? (int)(t - now) : 0;
+}
+
+/* One turn of the thread's loop; false when the session is over. */
+static bool turn(struct relay *r)
+{
+	struct answers a;
+	answers_init(&a);
+	pthread_mutex_lock(&r->lock);
+	bool over = r->closing || r->error;
+	uint64_t now = clock_ms();
+	r->paused = !over && inbound_full(r, now);
+	int timeout = over ? 0 : next_time(r, now), broken = r->broken;
+	short events = (r->paused ? 0 : POLLIN) | (r->blocked ? POLLOUT : 0);
+	pthread_mutex_unlock(&r->lock);
+	if (over)
+		return false;
+	struct pollfd p[3] = {{.fd = events ? stream_fd(r->stream) : -1, .events = events},
+		{.fd = r->wake_fd, .events = POLLIN}, {.fd = r->pid_fd, .events = POLLIN}};
+	bool pending = (events & POLLIN) && stream_pending(r->stream);
+	int n = poll(p, 3, pending ? 0 : timeout);
+	if (n < 0 && errno != EINTR)
+		log_warning("session %u: poll: %m", r->id);
+	if (p[1].revents) {
+		uint64_t count;
+		if (read(r->wake_fd, &count, sizeof(count)) < 0 && errno != EAGAIN)
+			log_warning("session %u: eventfd: %m", r->id);
+	}
+	bool came = false;
+	if ((events & POLLIN) && (pending || p[0].revents & (POLLIN | POLLHUP | POLLERR)))
+		came = inbound_receive(r);
+
+	uint64_t late = now + (uint64_t)timeout + LATE_MS;
+	pthread_mutex_lock(&r->lock);
+	now = clock_ms();
+	if (now > late)
+		r->alive = now;
+	if (p[0].revents & (POLLOUT | POLLHUP | POLLERR))
+		r->blocked = false;
+	if (p[2].revents) {
+		log_info("session %u: process %d has ended", r->id, (int)r->pid);
+		relay_fail(r, ESHUTDOWN, &a);
+	}
+	if (!r->error && !r->closing) {
+		outbound_flush(r, &a);
+		expire(r, now, &a);
+		heartbeat(r, now, &a);
+		check_stall(r, now, &a);
+		if (broken && !came)
+			relay_fail(r, broken, &a);
+	}
+	pthread_mutex_unlock(&r->lock);
+	answers_send(&a);
+	return true;
+}
+
+static bool connect_server(struct relay *r)
+{
+	struct stream *s = NULL;
+	const char *why = NULL;
+	struct answers a;
+	int e = stream_connect(r->address, r->key, 0, TIME_CONNECT, &s, &why);
+	if (e)
+		log_warning("session %u of %s[%d]: %s: %s", r->id, r->command, (int)r->pid, r->address,
+			why ? why : strerror(-e));
+	answers_init(&a);
+	pthread_mutex_lock(&r->lock);
+	r->stream = s;
+	r->alive = clock_ms();
+	r->ping_at = r->alive + TIME_HEARTBEAT;
+	if (e) {
+		relay_fail(r, -e, &a);
+	} else if (!r->closing && !r->error) {
+		r->up = true;
+		if (r->parked) {
+			struct request *q = r->parked;
+			relay_unpark(r, q);
+			answers_add(&a, q, 0);
+		}
+		log_info("session %u of %s[%d]: connected to %s, %s", r->id, r->command, (int)r->pid, r->address,
+			stream_security(s));
+	}
+	pthread_mutex_unlock(&r->lock);
+	answers_send(&a);
+	return !e;
+}
+
+static void *session_main(void *arg)
+{
+	struct relay *r = arg;
+	struct answers a;
+	if (connect_server(r))
+		while (turn(r))
+			;
+	answers_init(&a);
+	pthread_mutex_lock(&r->lock);
+	relay_fail(r, r->closing ? ECONNABORTED : ECONNRESET, &a);
+	while (r->writing)
+		pthread_cond_wait(&r->idle, &r->lock);
+	struct stream *s = r->stream;
+	r->stream = NULL;
+	pthread_mutex_unlock(&r->lock);
+	stream_close(s);
+	answers_send(&a);
+	log_info("session %u of %s[%d]: over, %llu bytes out, %llu in", r->id, r->command, (int)r->pid,
+		(unsigned long long)atomic_load(&r->bytes_out), (unsigned long long)atomic_load(&r->bytes_in));
+	relay_unref(r);
+	pthread_mutex_lock(&table.lock);
+	table.threads--;
+	pthread_cond_broadcast(&table.ended);
+	pthread_mutex_unlock(&table.lock);
+	return NULL;
+}
+
+/* ---- life ---- */
+
+/* The opener may be any thread of its process; a pidfd is of the process. */
+static pid_t process_of(pid_t tid)
+{
+	char path[64], line[128];
+	int pid = 0;
+	snprintf(path, sizeof(path), "/proc/%d/status", (int)tid);
+	FILE *f = fopen(path, "re");
+	while (f && !pid && fgets(line, sizeof(line), f))
+		sscanf(line, "Tgid: %d", &pid);
+	if (f)
+		fclose(f);
+	return pid ? pid : tid;
+}
+
+static void identify(struct relay *r, const struct relay_options *o)
+{
+	char path[64];
+	snprintf(r->command, sizeof(r->command), "unknown");
+	r->uid = o->uid;
+	r->pid_fd = -1;
+	if (o->pid <= 0)
+		return;
+	r->pid = process_of(o->pid);
+	r->pid_fd = (int)syscall(SYS_pidfd_open, r->pid, 0);
+	snprintf(path, sizeof(path), "/proc/%d/comm", (int)r->pid);
+	FILE *f = fopen(path, "re");
+	if (!f)
+		return;
+	if (fgets(r->command, sizeof(r->command), f))
+		text_clean(r->command);
+	fclose(f);
+}
+
+static int start_thread(struct relay *r)
+{
+	pthread_attr_t attr;
+	pthread_t thread;
+	pthread_attr_init(&attr);
+	pthread_attr_setstacksize(&attr, THREAD_STACK);
+	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
+	int e = pthread_create(&thread, &attr, session_main, r);
+	pthread_attr_destroy(&attr);
+	return e;
+}
+
+unsigned relay_new_id(void)
+{
+	return atomic_fetch_add(&last_id, 1) + 1;
+}
+
+void relay_create(const struct relay_options *o, struct request *q)
+{
+	struct answers a;
+	answers_init(&a);
+	struct relay *r = calloc(1, sizeof(*r) + RECEIVE_BYTES);
+	q->relay = NULL;
+	if (!r || (r->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) < 0) {
+		free(r);
+		q->answer(q, r ? -errno : -ENOMEM, NULL, 0);
+		return;
+	}
+	pthread_mutex_init(&r->lock, NULL);
+	pthread_cond_init(&r->idle, NULL);
+	atomic_init(&r->refs, 3);   /* the opener, the thread, this function */
+	snprintf(r->address, sizeof(r->address), "%s", o->address);
+	r->key = o->key;
+	r->receive = (uint8_t *)(r + 1);
+	identify(r, o);
+
+	pthread_mutex_lock(&table.lock);
+	r->id = o->id;
+	table.threads++;
+	struct relay **at = &table.list;
+	while (*at)
+		at = &(*at)->next;
+	*at = r;
+	pthread_mutex_unlock(&table.lock);
+	atomic_fetch_add(&counters.sessions, 1);
+
+	pthread_mutex_lock(&r->lock);
+	q->relay = r;
+	relay_park(r, q, PARK_OPEN, &a);
+	pthread_mutex_unlock(&r->lock);
+	int e = start_thread(r);
+	if (e) {
+		log_warning("session %u: no thread: %s", r->id, strerror(e));
+		pthread_mutex_lock(&table.lock);
+		table.threads--;
+		pthread_mutex_unlock(&table.lock);
+		pthread_mutex_lock(&r->lock);
+		relay_fail(r, e, &a);
+		pthread_mutex_unlock(&r->lock);
+		relay_unref(r);
+	}
+	answers_send(&a);
+	relay_unref(r);
+}
+
+void relay_close(struct relay *r)
+{
+	struct answers a;
+	if (!r)
+		return;
+	answers_init(&a);
+	pthread_mutex_lock(&table.lock);
+	struct relay **at = &table.list;
+	while (*at && *at != r)
+		at = &(*at)->next;
+	if (*at)
+		*at = r->next;
+	pthread_mutex_unlock(&table.lock);
+	pthread_mutex_lock(&r->lock);
+	r->closing = true;
+	relay_fail(r, ECONNABORTED, &a);
+	relay_wake(r);
+	pthread_mutex_unlock(&r->lock);
+	answers_send(&a);
+	relay_unref(r);
+}
+
+void relay_interrupt(unsigned id, const void *token)
+{
+	struct answers a;
+	struct relay *r = relay_find(id);
+	if (!r)
+		return;
+	answers_init(&a);
+	pthread_mutex_lock(&r->lock);
+	for (struct request *q = r->parked; q; q = q->next == r->parked ? NULL : q->next)
+		if (q->token == token) {
+			relay_unpark(r, q);
+			answers_add(&a, q, -EINTR);
+			break;
+		}
+	pthread_mutex_unlock(&r->lock);
+	answers_send(&a);
+	relay_unref(r);
+}
+
+/* ---- what the tree shows ---- */
+
+unsigned relay_id(const struct relay *r)
+{
+	return r->id;
+}
+
+bool relay_info(unsigned id, struct relay_info *out)
+{
+	struct relay *r = relay_find(id);
+	if (!r)
+		return false;
+	*out = (struct relay_info){.id = id, .pid = r->pid, .uid = r->uid, .bytes_out = atomic_load(&r->bytes_out),
+		.bytes_in = atomic_load(&r->bytes_in), .waits = atomic_load(&r->waits)};
+	memcpy(out->command, r->command, sizeof(out->command));
+	relay_unref(r);
+	return true;
+}
+
+unsigned relay_list(unsigned after, unsigned *ids, unsigned max)
+{
+	unsigned n = 0;
+	pthread_mutex_lock(&table.lock);
+	for (struct relay *r = table.list; r && n < max; r = r->next)
+		if (r->id > after)
+			ids[n++] = r->id;
+	pthread_mutex_unlock(&table.lock);
+	return n;
+}
+
+bool relay_end_all(int timeout_ms)
+{
+	unsigned ids[64], last = 0;
+	for (unsigned n; (n = relay_list(last, ids, 64));) {
+		for (unsigned i = 0; i < n; i++) {
+			struct relay *r = relay_find(ids[i]);
+			struct answers a;
+			if (!r)
+				continue;
+			answers_init(&a);
+			pthread_mutex_lock(&r->lock);
+			relay_fail(r, ESHUTDOWN, &a);
+			pthread_mutex_unlock(&r->lock);
+			answers_send(&a);
+			relay_unref(r);
+		}
+		last = ids[n - 1];
+	}
+	struct timespec t;
+	clock_gettime(CLOCK_REALTIME, &t);
+	t.tv_sec += timeout_ms / 1000;
+	t.tv_nsec += timeout_ms % 1000 * 1000000L;
+	if (t.tv_nsec >= 1000000000L)
+		t.tv_sec++, t.tv_nsec -= 1000000000L;
+	pthread_mutex_lock(&table.lock);
+	while (table.threads && !pthread_cond_timedwait(&table.ended, &table.lock, &t))
+		;
+	bool done = !table.threads;
+	pthread_mutex_unlock(&table.lock);
+	return done;
+}

@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The inside of a relay, shared by relay.c (life cycle, the session's thread, times), outbound.c (batches to the server) and inbound.c (frames from it).
+ *
+ * Thread rule: `lock` guards everything that is not said to be the thread's own. It is dropped during every system call on the stream: `writing` says
+ * that a thread is at it. Requests are answered after the lock is dropped: they gather in a `struct answers`. Order of locks: session table, relay, libfuse, buffers. */
+#pragma once
+#include <pthread.h>
+#include "scudafs/buffer.h"
+#include "scudafs/clock.h"
+#include "scudafs/relay.h"
+#include "wire/limits.h"
+#include "wire/log.h"
+#include "wire/stream.h"
+
+/* What a parked request waits for. */
+enum { PARK_NONE, PARK_OPEN, PARK_ORDER, PARK_ROOM, PARK_REPLY, PARK_DATA, PARK_UPCALL };
+
+#define HELD_MOST (1ull << 30)      /* bytes from the server kept while the program waits for a reply behind them */
+#define AHEAD_MOST (64u << 20)      /* bytes of batches kept whose turn has not come */
+#define AHEAD_BATCHES 65536         /* how far a batch may be ahead of its turn */
+#define READING_MS 50               /* a program that has taken data so lately will take more */
+#define RECEIVE_BYTES (64u << 10)
+#define TRANSFER_BUCKETS 64
+
+/* The order of a stream's frames, read from the bytes that pass by. */
+struct scan {
+	struct frame header;
+	size_t have;                /* bytes of the header so far */
+	uint64_t left;              /* bytes of head and bulk to come */
+};
+
+/* Data of one transfer to the host that is here and not read yet: buffers in rising order of their offset (`tag`), without overlap. Exists while it has any. */
+struct transfer {
+	struct transfer *next;
+	uint64_t id;                /* as short as in CTL_DATA */
+	struct queue queue;
+};
+
+struct answers { struct request *head, **tail; };
+
+struct relay {
+	pthread_mutex_t lock;
+	atomic_uint refs;
+	struct relay *next;         /* in the table of sessions */
+	unsigned id;
+	pid_t pid;
+	uid_t uid;
+	char command[32];
+	char address[LIMIT_NAME + 16];
+	const struct key *key;      /* the daemon's, for ever */
+	pthread_cond_t idle;        /* `writing` became false */
+	int wake_fd, pid_fd;
+	struct stream *stream;      /* set once by the thread; closed by it after `writing` is false for good */
+	bool up;                    /* connected */
+	bool closing;               /* the last close was */
+	int error;                  /* an errno: the session is over */
+	struct request *parked;     /* a ring with this as its oldest */
+	atomic_ullong bytes_out, bytes_in, waits;
+
+	/* to the server */
+	uint64_t batch;             /* the last one taken */
+	struct scan out;
+	struct queue queue;         /* taken and not written */
+	struct queue aside;         /* frames for the next boundary between records */
+	size_t ahead;               /* bytes of batches whose turn has not come */
+	bool writing;               /* a thread writes to the stream */
+	bool blocked;               /* the stream takes nothing now: the session's thread polls */
+	int broken;                 /* writing failed: the reason may still be in what the server sent */
+	uint64_t *waiting;          /* numbers of the records that the server has to answer */
+	unsigned waiting_count, waiting_cap;
+	uint64_t written, alive;    /* bytes given to the socket; when the peer showed life last, ms */
+	bool ping;                  /* a PING is on its way or unanswered */
+
+	/* from the server */
+	struct queue replies;       /* nobody waited for them yet, or too large for the waiter; tag: seq */
+	struct queue upcalls;
+	struct transfer *transfers[TRANSFER_BUCKETS];
+	size_t held;                /* bytes of all these */
+	uint64_t read_at;           /* when the program took data last, ms */
+	bool paused;                /* nothing is read from the stream */
+	/* the thread's own */
+	uint8_t *receive;           /* RECEIVE_BYTES */
+	size_t receive_len;
+	struct buffer *large;       /* a frame that does not fit there, being received */
+	size_t large_size;
+	uint64_t acked, ping_at, pings, paused_at;
+};
+
+static inline void answers_init(struct answers *a) { a->head = NULL, a->tail = &a->head; }
+static inline void answers_add(struct answers *a, struct request *q, int r)
+{
+	q->result = r;
+	q->next = NULL;
+	*a->tail = q;
+	a->tail = &q->next;
+}
+/* Without the lock. */
+void answers_send(struct answers *a);
+
+/* All under the lock: */
+void relay_park(struct relay *r, struct request *q, int state, struct answers *a);
+void relay_unpark(struct relay *r, struct request *q);
+bool relay_parked(const struct relay *r, int state);
+/* The session is over: everybody parked is answered with it. The first error stays. */
+void relay_fail(struct relay *r, int error, struct answers *a);
+/* The session's thread has something to look at. */
+void relay_wake(struct relay *r);
+
+/* outbound.c, all under the lock. Sends what is queued unless somebody does or the stream is blocked. */
+void outbound_flush(struct relay *r, struct answers *a);
+/* A frame of the daemon's or program's own between two records. */
+int outbound_aside(struct relay *r, const void *p, size_t n);
+/* The server has answered seq; false when it was not asked. */
+bool outbound_answered(struct relay *r, uint64_t seq);
+bool outbound_awaited(const struct relay *r, uint64_t seq);
+void outbound_finish(struct relay *r);
+
+/* inbound.c. Reads what the stream has, without the lock; called by the session's thread only. Returns false when there was nothing. */
+bool inbound_receive(struct relay *r);
+/* Under the lock: does the next read have to wait until the program takes what is here? */
+bool inbound_full(const struct relay *r, uint64_t now);
+/* Under the lock: answers a wait whose reply is kept here already; false when it is not. */
+bool inbound_give(struct relay *r, struct request *q, struct answers *a);
+void inbound_finish(struct relay *r);

@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Decodes snapshots. Keys may come in any order, unknown ones are skipped; what is missing stays unknown. Pure functions. */
+#include "scudafs/snapshot.h"
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include "scudafs/text.h"
+#include "wire/msg.h"
+
+/* CUdevice_attribute numbers. */
+enum { ATTRIBUTE_MULTIPROCESSORS = 16, ATTRIBUTE_MAJOR = 75, ATTRIBUTE_MINOR = 76 };
+
+#define MAP_MOST 64                 /* keys of a map, known or not */
+
+static void text(struct msg *m, char *out, size_t cap)
+{
+	get_text(m, out, cap);
+	if (m->bad)
+		*out = '\0';
+	text_clean(out);
+}
+
+static void decode_attributes(struct msg *m, struct gpu *g)
+{
+	size_t n = get_array(m, LIMIT_ATTRIBUTES);
+	for (size_t i = 0; i < n && !m->bad; i++) {
+		if (get_nil(m))
+			continue;
+		int64_t v = get_i64(m);
+		if (i == ATTRIBUTE_MULTIPROCESSORS)
+			g->multiprocessors = v;
+		else if (i == ATTRIBUTE_MAJOR)
+			g->major = v;
+		else if (i == ATTRIBUTE_MINOR)
+			g->minor = v;
+	}
+}
+
+static void format_uuid(char out[48], const uint8_t u[16])
+{
+	char *p = out + sprintf(out, "GPU-");
+	for (int i = 0; i < 16; i++)
+		p += sprintf(p, "%s%02x", i == 4 || i == 6 || i == 8 || i == 10 ? "-" : "", u[i]);
+}
+
+static void decode_gpu(struct msg *m, struct gpu *g)
+{
+	char key[LIMIT_NAME + 1];
+	uint8_t uuid[16];
+	*g = (struct gpu){.major = -1, .minor = -1, .multiprocessors = -1};
+	for (size_t n = get_map(m, MAP_MOST); n && !m->bad; n--) {
+		get_text(m, key, sizeof(key));
+		if (m->bad)
+			return;
+		if (!strcmp(key, "name"))
+			text(m, g->name, sizeof(g->name));
+		else if (!strcmp(key, "uuid")) {
+			get_bytes(m, uuid, sizeof(uuid));
+			if (!m->bad)
+				format_uuid(g->uuid, uuid);
+		} else if (!strcmp(key, "total"))
+			g->total = get_u64(m);
+		else if (!strcmp(key, "free"))
+			g->free = get_u64(m);
+		else if (!strcmp(key, "pci_bus_id"))
+			text(m, g->bus, sizeof(g->bus));
+		else if (!strcmp(key, "attributes"))
+			decode_attributes(m, g);
+		else
+			get_skip(m);
+	}
+}
+
+int snapshot_decode(const void *p, size_t len, struct snapshot *s)
+{
+	char key[LIMIT_NAME + 1];
+	struct msg m;
+	memset(s, 0, sizeof(*s));
+	msg_init(&m, (void *)p, len);
+	for (size_t n = get_map(&m, MAP_MOST); n && !m.bad; n--) {
+		get_text(&m, key, sizeof(key));
+		if (m.bad)
+			break;
+		if (!strcmp(key, "driver_version"))
+			s->driver_version = get_i64(&m);
+		else if (!strcmp(key, "nvidia_version"))
+			text(&m, s->nvidia_version, sizeof(s->nvidia_version));
+		else if (!strcmp(key, "driver"))
+			text(&m, s->driver, sizeof(s->driver));
+		else if (!strcmp(key, "host"))
+			text(&m, s->host, sizeof(s->host));
+		else if (!strcmp(key, "sessions"))
+			s->sessions = get_u64(&m);
+		else if (!strcmp(key, "devices")) {
+			size_t count = get_array(&m, LIMIT_DEVICES);
+			for (s->count = 0; s->count < count && !m.bad; s->count++)
+				decode_gpu(&m, &s->gpus[s->count]);
+		} else
+			get_skip(&m);
+	}
+	return get_end(&m) ? 0 : -EPROTO;
+}
