@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: Apache-2.0
+# The test programs of tests/apps and the measuring programs of tests/bench, included at the end of the Makefile. They are
+# built where NVIDIA's compiler is found (NVCC, the search path, the usual place); without it there is nothing to build and
+# the scripts skip. APP_ARCH is what nvcc makes code for: PTX by default, which every device of ours runs.
+
+NVCC     ?= $(firstword $(shell command -v nvcc 2>/dev/null) $(wildcard /usr/local/cuda/bin/nvcc) $(lastword $(sort $(wildcard /usr/local/cuda-*/bin/nvcc))))
+APP_ARCH ?= compute_75
+CUDA     ?= $(if $(NVCC),$(patsubst %/bin/nvcc,%,$(realpath $(NVCC))))
+
+ifneq ($(CUDA),)
+A         := $(B)/tests/apps
+apps_of    = $(shell sed -n 's/^\([a-z0-9_]*\)  *[a-z,]*$(1)[a-z,]* .*/\1/p' tests/apps/list)
+runtime   := $(addprefix $(A)/,$(call apps_of,static) $(addsuffix .shared,$(call apps_of,shared)) \
+	$(addsuffix .fat,$(call apps_of,fat)) $(addsuffix .plain,$(call apps_of,plain)))
+apidriven := $(addprefix $(A)/,$(call apps_of,driver)) \
+	$(patsubst tests/apps/conformance/%.c,$(A)/conformance/%,$(wildcard tests/apps/conformance/*.c))
+benches   := $(B)/tests/bench/micro $(B)/tests/bench/tcp
+NVFLAGS    = -O2 -std=c++17 --extended-lambda -Xcompiler -Wall,-D_GNU_SOURCE $(NVEXTRA)
+apps      := $(runtime) $(apidriven)
+
+apps: $(apps) $(benches) ## build the CUDA programs of tests/apps and tests/bench (needs nvcc)
+tests: $(apps) $(benches)
+
+# One object, linked twice: the runtime inside, and as a library.
+$(A)/obj/%.o: tests/apps/%.cu tests/apps/app.h tests/apps/apps.mk
+	@mkdir -p $(@D)
+	$(NVCC) $(NVFLAGS) -arch=$(APP_ARCH) -c -o $@ $<
+$(A)/obj/ptds.o: NVEXTRA = --default-stream per-thread
+$(filter-out $(A)/rdc,$(filter-out %.shared %.fat %.plain,$(runtime))): $(A)/%: $(A)/obj/%.o
+	$(NVCC) -cudart static -o $@ $< -lpthread
+$(filter %.shared,$(runtime)): $(A)/%.shared: $(A)/obj/%.o
+	$(NVCC) -cudart shared -Xlinker -rpath,$(CUDA)/lib64 -o $@ $< -lpthread
+$(filter %.fat,$(runtime)): $(A)/%.fat: tests/apps/%.cu tests/apps/app.h
+	@mkdir -p $(@D)
+	$(NVCC) $(NVFLAGS) -arch=all-major -o $@ $<
+$(filter %.plain,$(runtime)): $(A)/%.plain: tests/apps/%.cu tests/apps/app.h
+	@mkdir -p $(@D)
+	$(NVCC) -Xcompiler -D_GNU_SOURCE -o $@ $<
+$(A)/rdc: $(wildcard tests/apps/rdc/*.cu) tests/apps/app.h
+	@mkdir -p $(@D)
+	$(NVCC) $(NVFLAGS) -rdc=true -arch=all-major -o $@ $(filter %.cu,$^)
+
+driver_build = $(CC) -std=gnu11 -O1 -g -Wall -Wextra -D_GNU_SOURCE -isystem $(CUDA)/include -o $@ $< \
+	-L$(CUDA)/lib64/stubs -lcuda $(DRIVER_LIBS) -lpthread -lm
+$(filter-out $(A)/conformance/%,$(apidriven)): $(A)/%: tests/apps/%.c tests/apps/app.h
+	@mkdir -p $(@D)
+	$(driver_build)
+$(A)/nvrtc: DRIVER_LIBS = -L$(CUDA)/lib64 -lnvrtc -Wl,-rpath,$(CUDA)/lib64
+$(filter $(A)/conformance/%,$(apidriven)): $(A)/conformance/%: tests/apps/conformance/%.c tests/apps/conformance/check.h
+	@mkdir -p $(@D)
+	$(driver_build)
+$(B)/tests/bench/micro: tests/bench/micro.c
+	@mkdir -p $(@D)
+	$(driver_build)
+$(B)/tests/bench/tcp: tests/bench/tcp.c
+	@mkdir -p $(@D)
+	$(CC) -std=gnu11 -O2 -Wall -Wextra -D_GNU_SOURCE -o $@ $<
+.PHONY: apps
+endif

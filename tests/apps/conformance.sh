@@ -1,0 +1,38 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# What a real driver answers, call by call: the programs of conformance/ against their golden files, natively and through
+# the mount. Lines that begin with "~ " may vary and are left out. On a GPU machine the native run proves the golden files.
+# limit: 600
+. "$(dirname "$0")/../e2e/lib.sh"
+. "$(dirname "$0")/lib.sh"
+
+golden=$top/tests/apps/conformance/golden
+bad=0
+
+compare() # HOW NAME
+{
+	local out=$work/$1-$2.txt
+	"$1" "$apps/conformance/$2" >"$out" 2>"$out.err" </dev/null || echo "exit status $?" >>"$out"
+	grep -v '^~ ' "$out" >"$out.stable"
+	if diff -u "$golden/$2.txt" "$out.stable" >"$out.diff"; then
+		echo "ok $2 ($1)"
+	else
+		echo "FAILED $2 ($1): $(grep -c '^[-+][^-+]' "$out.diff") lines differ"
+		grep '^[-+]' "$out.diff" | head -n "${SCUDAFS_TEST_LINES:-40}"
+		bad=$((bad + 1))
+	fi
+}
+
+[ $# -gt 0 ] || set -- $(cd "$golden" && ls *.txt | sed 's/\.txt$//')
+for name; do
+	compare native "$name"
+done
+if [ -z "${SCUDAFS_TEST_NO_MOUNT:-}" ]; then
+	requires mount
+	start_server
+	start_mount
+	for name; do
+		compare through_mount "$name"
+	done
+fi
+[ "$bad" = 0 ] || fail "$bad differ"
