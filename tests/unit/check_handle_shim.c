@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+/* The shim's handle table: what is alive, of which type, and what dies with its context; nonsense values are refused; look-ups race with changes safely. */
+#include "devshim/handle.c"
+#include <check.h>
+#include <stdio.h>
+
+_Thread_local struct thread *thread_cached;
+struct thread *thread_create(void)
+{
+	static _Thread_local struct thread t;
+	return thread_cached = &t;
+}
+static bool ptds;
+bool ptds_active(void) { return ptds; }
+
+static uint8_t buf[64];
+static uint64_t put_value(unsigned type, const void *h, bool want)
+{
+	struct call c;
+	msg_init(&c.out, buf, sizeof buf);
+	ck_assert_int_eq(put_handle(&c, type, h), want);
+	msg_init(&c.in, buf, c.out.len);
+	return want ? get_u64(&c.in) : 0;
+}
+
+static void *get_value(unsigned type, uint64_t v, bool want)
+{
+	struct call c;
+	msg_init(&c.out, buf, sizeof buf);
+	put_u64(&c.out, v);
+	msg_init(&c.in, buf, c.out.len);
+	void *h = get_handle(&c, type);
+	ck_assert_int_eq(!c.in.bad, want);
+	return h;
+}
+
+START_TEST(life)
+{
+	void *a = handle_new(HANDLE_CUevent), *b = handle_new(HANDLE_CUevent);
+	ck_assert_ptr_ne(a, b);
+	ck_assert(handle_type(a) == HANDLE_CUevent && handle_live(HANDLE_CUevent, a));
+	ck_assert(!handle_live(HANDLE_CUstream, a));
+	ck_assert(handle_set_data(HANDLE_CUevent, a, &ptds) && handle_data(HANDLE_CUevent, a) == &ptds);
+	ck_assert(put_value(HANDLE_CUevent, a, true) == (uintptr_t)a);
+	handle_drop(HANDLE_CUstream, a);
+	ck_assert(handle_live(HANDLE_CUevent, a));
+	handle_drop(HANDLE_CUevent, a);
+	ck_assert(!handle_live(HANDLE_CUevent, a) && !handle_data(HANDLE_CUevent, a) && !handle_set_data(HANDLE_CUevent, a, a));
+	put_value(HANDLE_CUevent, a, false);
+	handle_drop(HANDLE_CUevent, a);
+	ck_assert(handle_live(HANDLE_CUevent, b));
+	ck_assert_ptr_ne(handle_new(HANDLE_CUevent), a);
+}
+END_TEST
+
+static const uintptr_t nonsense[] = {0, 1, 3, 0xdeadbeef, 0x7fff12345678, UINTPTR_MAX, (uintptr_t)HANDLE_CUevent << 56, (uintptr_t)HANDLE_CUevent << 56 | 0x2000,
+	(uintptr_t)HANDLE_CUevent << 56 | 1ull << 40 | 0x2000, (uintptr_t)HANDLE_CUevent << 56 | UINT32_MAX, 0xffull << 56 | 0x2000};
+START_TEST(refuses)
+{
+	ck_assert(!handle_live(HANDLE_CUevent, (void *)nonsense[_i]));
+	put_value(HANDLE_CUevent, (void *)nonsense[_i], false);
+	handle_drop(HANDLE_CUevent, (void *)nonsense[_i]);
+	ck_assert(!handle_live(HANDLE_NONE, (void *)nonsense[_i]) && !handle_live(HANDLE_TYPES, (void *)nonsense[_i]));
+}
+END_TEST
+
+START_TEST(streams)
+{
+	ck_assert_uint_eq(put_value(HANDLE_CUstream, NULL, true), 0);
+	ck_assert_uint_eq(put_value(HANDLE_CUstream, (void *)1, true), 1);
+	ck_assert_uint_eq(put_value(HANDLE_CUstream, (void *)2, true), 2);
+	put_value(HANDLE_CUstream, (void *)3, false);
+	ptds = true;
+	ck_assert_uint_eq(put_value(HANDLE_CUstream, NULL, true), 2);
+	ck_assert_uint_eq(put_value(HANDLE_CUstream, (void *)1, true), 1);
+	ptds = false;
+}
+END_TEST
+
+START_TEST(from_server)
+{
+	uint64_t kernel = (uint64_t)HANDLE_CUkernel << 56 | 0x80000005, function = (uint64_t)HANDLE_CUfunction << 56 | 0x80000006;
+	ck_assert_ptr_eq(get_value(HANDLE_CUkernel, 0, true), NULL);
+	ck_assert(get_value(HANDLE_CUkernel, kernel, true) == (void *)kernel && handle_live(HANDLE_CUkernel, (void *)kernel));
+	ck_assert(get_value(HANDLE_CUfunction, function, true) == (void *)function);
+	get_value(HANDLE_CUfunction, (uint64_t)HANDLE_CUevent << 56 | 0x80000007, false);
+	get_value(HANDLE_CUfunction, 0x80000007, false);
+	/* A kernel is a function. */
+	ck_assert_uint_eq(put_value(HANDLE_CUfunction, (void *)kernel, true), kernel);
+	put_value(HANDLE_CUkernel, (void *)function, false);
+}
+END_TEST
+
+static unsigned released;
+static void release(const void *h, void *data)
+{
+	ck_assert_ptr_eq(h, data);
+	released++;
+}
+
+START_TEST(context_dies)
+{
+	struct context one = {.handle = handle_value(HANDLE_CUcontext, 0x1000)}, two = {.handle = handle_value(HANDLE_CUcontext, 0x1001)};
+	void *mine[9000], *other, *graph, *late;
+	handle_on_drop(HANDLE_CUstream, release);
+	thread_self()->current = &one;
+	for (unsigned i = 0; i < 9000; i++) {
+		mine[i] = handle_new(HANDLE_CUstream);
+		ck_assert(handle_set_data(HANDLE_CUstream, mine[i], mine[i]));
+	}
+	graph = handle_new(HANDLE_CUgraph);
+	late = get_value(HANDLE_CUmodule, (uint64_t)HANDLE_CUmodule << 56 | 0x80000100, true);
+	ck_assert_ptr_eq(handle_owner(HANDLE_CUmodule, late), one.handle);
+	thread_self()->current = &two;
+	other = handle_new(HANDLE_CUstream);
+	released = 0;
+	handle_drop_owner(one.handle);
+	ck_assert_uint_eq(released, 9000);
+	for (unsigned i = 0; i < 9000; i++)
+		ck_assert(!handle_live(HANDLE_CUstream, mine[i]));
+	ck_assert(!handle_live(HANDLE_CUmodule, late) && handle_live(HANDLE_CUstream, other) && handle_live(HANDLE_CUgraph, graph));
+}
+END_TEST
+
+static _Atomic bool stop;
+static void *look(void *arg)
+{
+	while (!stop)
+		for (unsigned i = 0; i < 64; i++)
+			handle_data(HANDLE_CUevent, handle_value(HANDLE_CUevent, HANDLE_OWN + i * 300));
+	return arg;
+}
+
+START_TEST(races)
+{
+	pthread_t t;
+	ck_assert(pthread_create(&t, NULL, look, NULL) == 0);
+	for (unsigned i = 0; i < 40000; i++) {
+		void *h = handle_new(HANDLE_CUevent);
+		ck_assert(h && handle_live(HANDLE_CUevent, h));
+		handle_drop(HANDLE_CUevent, h);
+		ck_assert(!handle_live(HANDLE_CUevent, h));
+	}
+	stop = true;
+	pthread_join(t, NULL);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *s = suite_create("handle_shim");
+	TCase *t = tcase_create("table");
+	tcase_add_test(t, life);
+	tcase_add_loop_test(t, refuses, 0, sizeof nonsense / sizeof *nonsense);
+	tcase_add_test(t, streams);
+	tcase_add_test(t, from_server);
+	tcase_add_test(t, context_dies);
+	tcase_add_test(t, races);
+	suite_add_tcase(s, t);
+	SRunner *r = srunner_create(s);
+	srunner_run_all(r, CK_NORMAL);
+	return srunner_ntests_failed(r) != 0;
+}
