@@ -8,6 +8,8 @@
 #include <unistd.h>
 #include "mount/command.h"
 
+#define DEFAULT_PORT "9710"
+
 enum kind { KEY, LOG_FILE, ALLOW_OTHER, FUSE, IGNORED };
 
 static const struct option_name {
@@ -46,19 +48,31 @@ static const struct option_name {
 	{"async", IGNORED, false},
 };
 
+/* With the port, so that messages and /proc/mounts show it: "host" becomes "host:9710". Raw IPv6 addresses
+ * need their brackets anyway. */
+static int add_server(struct options *o, const char *address)
+{
+	const char *colon = strrchr(address, ':'), *bracket = strrchr(address, ']');
+	bool has_port = !strncmp(address, "unix:", 5) || (colon && (!bracket || colon > bracket));
+	char *text;
+
+	if (o->server_count == MOUNT_SERVERS)
+		return fail(EXIT_USAGE, "at most %d servers", MOUNT_SERVERS);
+	if (asprintf(&text, "%s%s", address, has_port ? "" : ":" DEFAULT_PORT) < 0)
+		return fail(EXIT_USAGE, "%m");
+	o->servers[o->server_count++] = text;
+	return 0;
+}
+
 int options_servers(struct options *o, const char *list)
 {
-	char *save = NULL;
+	char *copy = strdup(list), *save = NULL;
+	int r = copy ? 0 : fail(EXIT_USAGE, "%m");
 
-	o->server_list = strdup(list);
-	if (!o->server_list)
-		return fail(EXIT_USAGE, "%m");
-	for (char *s = strtok_r(o->server_list, ",", &save); s; s = strtok_r(NULL, ",", &save)) {
-		if (o->server_count == MOUNT_SERVERS)
-			return fail(EXIT_USAGE, "at most %d servers", MOUNT_SERVERS);
-		o->servers[o->server_count++] = s;
-	}
-	return o->server_count ? 0 : fail(EXIT_USAGE, "'%s' names no server", list);
+	for (char *s = copy ? strtok_r(copy, ",", &save) : NULL; s && !r; s = strtok_r(NULL, ",", &save))
+		r = add_server(o, s);
+	free(copy);
+	return r || o->server_count ? r : fail(EXIT_USAGE, "'%s' names no server", list);
 }
 
 /* The daemon may change its working folder, so paths become absolute here. */
@@ -126,7 +140,8 @@ int options_parse(struct options *o, const char *text, bool sloppy)
 
 void options_finish(struct options *o)
 {
-	free(o->server_list);
+	for (size_t i = 0; i < o->server_count; i++)
+		free((char *)o->servers[i]);
 	free(o->key_file);
 	free(o->log_file);
 	*o = (struct options){0};

@@ -7,8 +7,7 @@
 #include "scudafs/daemon.h"
 
 struct options {
-	char *server_list; /* owned copy that `servers` points into */
-	const char *servers[MOUNT_SERVERS];
+	const char *servers[MOUNT_SERVERS]; /* owned, each with its port */
 	size_t server_count;
 	char *key_file, *log_file; /* absolute, owned, or NULL */
 	char fuse[256]; /* options for libfuse, comma separated */

@@ -8,6 +8,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
@@ -150,6 +151,10 @@ int start_background(const struct options *o, const char *dir, bool tied, pid_t 
 			if (getppid() != parent)
 				_exit(1);
 		}
+		/* The reason for a failure comes over the pipe as one line; without a log nobody wants its
+		 * warnings. */
+		if (!o->log_file)
+			setenv("SCUDAFS_LOG", "error", 0);
 		_exit(open_log(o) ? 1 : daemon_run(&m));
 	}
 	close(ready[1]);

@@ -175,7 +175,7 @@ static int open_tcp(const char *address, int64_t deadline, int *fd, const char *
 	}
 	r = look_up(host, port, deadline, &list);
 	if (r) {
-		*why = r == -ETIMEDOUT ? "the name server does not answer" : "the host's name is unknown";
+		*why = r == -ETIMEDOUT ? "the name server does not answer" : "the host's name is unknown: check it, or give the address";
 		return r;
 	}
 	for (struct addrinfo *a = list; a; a = a->ai_next)
@@ -259,10 +259,10 @@ static int first_ping(struct stream *s, int64_t deadline, const char **why)
 	left = deadline - transport_now_ms();
 	r = stream_read_all(s, &f, sizeof f, left > 0 ? left : 0);
 	if (r) {
-		*why = r == -ETIMEDOUT ? "the server does not answer" : "the server closed the connection";
+		*why = r == -ETIMEDOUT ? "the server does not answer: is it a scuda-server, and not overloaded?" : "the server closed the connection: its log says why";
 		return r;
 	}
-	*why = "this is no scuda-server, or one of another protocol";
+	*why = "this is no scuda-server, or one of another protocol: check the port";
 	if (frame_check(&f, false, NULL))
 		return -EPROTO;
 	if (f.kind == FRAME_BYE)
@@ -285,15 +285,38 @@ static int begin(struct stream *s, const struct key *key, unsigned flags, int64_
 		if (r == -EPROTO)
 			return clear_bye(s, why);
 		if (r == -EACCES)
-			*why = "the server refuses the key";
+			*why = "the server refuses the key: its --keys file must have the same line";
 	}
 	return r ? r : first_ping(s, deadline, why);
+}
+
+/* What no step has a better word for, with the way out. */
+static const char *failure_meaning(int r)
+{
+	switch (-r) {
+	case ECONNREFUSED:
+		return "connection refused: start scuda-server there, or give the port that it listens on";
+	case ETIMEDOUT:
+		return "no answer: is the host up, and does its firewall let the port through?";
+	case EHOSTUNREACH:
+	case ENETUNREACH:
+		return "the host cannot be reached: check the address and the network";
+	case ENOENT:
+		return "there is no such socket: start scuda-server there";
+	case EACCES:
+		return "permission denied";
+	case ECONNRESET:
+	case EPIPE:
+		return "the server closed the connection: its log says why";
+	default:
+		return "cannot connect";
+	}
 }
 
 int stream_connect(const char *address, const struct key *key, unsigned flags, int timeout_ms, struct stream **out, const char **why)
 {
 	int64_t deadline = transport_now_ms() + timeout_ms;
-	const char *reason = "cannot connect";
+	const char *reason = NULL;
 	struct stream *s = NULL;
 	int fd = -1, r;
 
@@ -308,7 +331,7 @@ int stream_connect(const char *address, const struct key *key, unsigned flags, i
 		r = s ? begin(s, key, flags, deadline, &reason) : -ENOMEM;
 	}
 	if (why)
-		*why = reason;
+		*why = r && !reason ? failure_meaning(r) : reason;
 	if (r) {
 		stream_close(s);
 		return r;
