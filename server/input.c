@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "server/state.h"
+#include "wire/transport.h"
 
 /* A program that says nothing for so long is dead: its mount says PING every TIME_HEARTBEAT. */
 #define TIME_SILENCE (2 * TIME_DEAD)
@@ -102,6 +103,8 @@ bool input_record(struct session *s, struct frame *f, bool block)
 			session_end(s, CUDA_ERROR_MPS_CLIENT_TERMINATED, "bad frame: %s (%s)", why, frame_kind_name(f->kind));
 		switch (f->kind) {
 		case FRAME_PING:
+			if (!s->greeted && transport_now_ms() - s->began > TIME_TLS)
+				session_end(s, CUDA_ERROR_MPS_CLIENT_TERMINATED, "no HELLO in %d s", TIME_TLS / 1000);
 			send_simple(s, FRAME_PONG, f->seq);
 			continue;
 		case FRAME_UPCALL_DONE:

@@ -23,14 +23,14 @@ void session_deliver_later(struct exec *x, struct later *l)
 	pthread_mutex_unlock(&s->later_lock);
 }
 
-/* Takes the finished ones off the list, at most GATHER_MOST. */
-static struct later *take_finished(struct session *s, bool callback, size_t *count)
+/* Takes the finished ones off the list. */
+static struct later *take_finished(struct session *s, bool callback, size_t most, size_t *count)
 {
 	struct later *done = NULL, **end = &done, **at, *l;
 
 	*count = 0;
 	pthread_mutex_lock(&s->later_lock);
-	for (at = &s->later; (l = *at) && *count < GATHER_MOST;) {
+	for (at = &s->later; (l = *at) && *count < most;) {
 		int r = l->finished(l, callback);
 
 		if (!r) {
@@ -58,7 +58,7 @@ struct gathered *later_gather(struct session *s, size_t room, bool callback)
 	struct gathered *g;
 	struct delivery *pair;
 	struct later *l, *done;
-	size_t count;
+	size_t count, most = room / 2 / sizeof *pair;
 	bool fits = true, relaxed = false;
 
 	if (!atomic_load(&s->later_count))
@@ -67,7 +67,7 @@ struct gathered *later_gather(struct session *s, size_t room, bool callback)
 	/* Asking the driver for an event's state must not break a capture. */
 	if (!callback)
 		relaxed = !drv.cuThreadExchangeStreamCaptureMode(&mode);
-	done = take_finished(s, callback, &count);
+	done = take_finished(s, callback, most < GATHER_MOST ? most : GATHER_MOST, &count);
 	if (relaxed)
 		drv.cuThreadExchangeStreamCaptureMode(&mode);
 	g = calloc(1, sizeof *g);

@@ -28,6 +28,7 @@ struct session {
 	const struct session_start *start;
 	struct stream *stream;
 	struct report *report;
+	int64_t began;              /* when the connection was accepted, ms */
 
 	/* the baton's */
 	uint8_t *input;             /* INPUT_BUFFER bytes; those from input_pos to input_len are received and not taken */

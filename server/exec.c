@@ -1,0 +1,270 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Runs one record: context, dispatch, and what serve functions use of exec.h.
+ *
+ * Thread rule: the mirror thread of the record; the handle table has its own lock. */
+#include "server/exec.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "server/state.h"
+#include "wire/log.h"
+#include "cuda.calls.h"
+
+#define ARENA_MOST (64u << 20)      /* bytes that one record may have */
+#define ARENA_KEPT (16u << 10)      /* a chunk of this size is kept for the next record */
+#define FAILED_LINES 20             /* log lines of failed posts in one second */
+
+struct arena {
+	struct arena *next;
+	size_t used, cap;
+	_Alignas(16) uint8_t bytes[];
+};
+
+/* The first chunk of the list is a kept one; larger ones come behind it. */
+void *exec_alloc(struct exec *x, size_t n)
+{
+	struct arena *a = x->arena;
+	size_t total = 0, cap;
+	void *p;
+
+	if (n > ARENA_MOST)
+		return NULL;
+	n = (n + 15) & ~(size_t)15;
+	if (!n)
+		n = 16;
+	for (; a; a = a->next) {
+		total += a->cap;
+		if (n <= a->cap - a->used) {
+			p = a->bytes + a->used;
+			a->used += n;
+			return memset(p, 0, n);
+		}
+	}
+	cap = n > ARENA_KEPT ? n : ARENA_KEPT;
+	if (total + cap > ARENA_MOST + ARENA_KEPT)
+		return NULL;
+	a = malloc(sizeof *a + cap);
+	if (!a)
+		return NULL;
+	*a = (struct arena){.used = n, .cap = cap};
+	if (x->arena) {
+		a->next = x->arena->next;
+		x->arena->next = a;
+	} else {
+		x->arena = a;
+	}
+	return memset(a->bytes, 0, n);
+}
+
+static void arena_clear(struct exec *x)
+{
+	struct arena *a = x->arena, *next;
+
+	if (!a || (!a->next && a->cap == ARENA_KEPT)) {
+		if (a)
+			a->used = 0;
+		return;
+	}
+	for (; a; a = next) {
+		next = a->next;
+		free(a);
+	}
+	x->arena = NULL;
+}
+
+bool exec_bulk(struct exec *x, void *p, size_t n)
+{
+	if (n > x->bulk_left)
+		return false;
+	if (!n)
+		return true;
+	input_take(x->session, p, n);
+	x->bulk_left -= n;
+	if (!x->bulk_left)
+		baton_bulk_taken(x);
+	return true;
+}
+
+void *exec_bulk_all(struct exec *x, size_t max)
+{
+	void *p;
+
+	if (x->bulk_left > max)
+		return NULL;
+	p = exec_alloc(x, x->bulk_left);
+	return p && exec_bulk(x, p, x->bulk_left) ? p : NULL;
+}
+
+/* ---- contexts ---- */
+
+#define PRIMARY_FIRST HANDLE_ID(HANDLE_CUcontext, HANDLE_NUMBER_FIRST)
+
+/* The primary context of a device, when it is active. */
+static CUcontext primary(CUdevice device)
+{
+	CUcontext c = NULL;
+	unsigned flags;
+	int active = 0;
+
+	/* Retain tells the handle; it is given back at once, the program's own count is what keeps the context. */
+	if (drv.cuDevicePrimaryCtxGetState(device, &flags, &active) || !active || drv.cuDevicePrimaryCtxRetain(&c, device))
+		return NULL;
+	drv.cuDevicePrimaryCtxRelease_v2(device);
+	return c;
+}
+
+CUcontext context_real(struct session *s, uint64_t id)
+{
+	CUcontext c = handle_real(s->handles, HANDLE_CUcontext, id);
+
+	if (c || id < PRIMARY_FIRST || id >= PRIMARY_FIRST + LIMIT_DEVICES)
+		return c;
+	c = primary(id - PRIMARY_FIRST);
+	if (c)
+		handle_bind(s->handles, HANDLE_CUcontext, id, c);
+	return c;
+}
+
+uint64_t context_id(struct session *s, CUcontext real)
+{
+	uint64_t id = handle_id(s->handles, HANDLE_CUcontext, real);
+	int devices = 0;
+
+	if (id || drv.cuDeviceGetCount(&devices))
+		return id;
+	for (int d = 0; d < devices && d < LIMIT_DEVICES; d++) {
+		if (primary(d) != real)
+			continue;
+		/* An earlier context of this device had the id: it is gone. */
+		handle_drop(s->handles, HANDLE_CUcontext, handle_real(s->handles, HANDLE_CUcontext, PRIMARY_FIRST + d));
+		if (handle_bind(s->handles, HANDLE_CUcontext, PRIMARY_FIRST + d, real))
+			return PRIMARY_FIRST + d;
+	}
+	return handle_add(s->handles, HANDLE_CUcontext, real, 0);
+}
+
+static void set_context(struct exec *x)
+{
+	CUcontext now = NULL, wanted = x->frame.ctx ? context_real(x->session, x->frame.ctx) : NULL;
+
+	if (drv.cuCtxGetCurrent(&now) || now != wanted)
+		drv.cuCtxSetCurrent(wanted);
+}
+
+/* ---- handles ---- */
+
+void *exec_handle_of(struct exec *x, unsigned type, uint64_t id)
+{
+	void *real;
+
+	if (!id || (type == HANDLE_CUstream && id <= 2))
+		return (void *)id;
+	if (type == HANDLE_CUcontext)
+		real = context_real(x->session, id);
+	else
+		real = handle_real(x->session->handles, type, id);
+	if (!real && type == HANDLE_CUfunction)
+		real = handle_real(x->session->handles, HANDLE_CUkernel, id);
+	if (!real && !x->bad_handle) {
+		x->bad_handle = true;
+		x->handle_code = type == HANDLE_CUcontext ? CUDA_ERROR_INVALID_CONTEXT : CUDA_ERROR_INVALID_HANDLE;
+	}
+	if (type == HANDLE_CUmodule || type == HANDLE_CUlibrary)
+		x->parent = id;
+	return real;
+}
+
+void *exec_handle(struct exec *x, unsigned type)
+{
+	return exec_handle_of(x, type, get_u64(&x->in));
+}
+
+uint64_t exec_id_of(struct exec *x, unsigned type, void *real)
+{
+	uint64_t parent = type == HANDLE_CUfunction || type == HANDLE_CUkernel ? x->parent : 0;
+	uint64_t id;
+
+	if (!real || (type == HANDLE_CUstream && (uintptr_t)real <= 2))
+		return (uintptr_t)real;
+	if (type == HANDLE_CUcontext)
+		id = context_id(x->session, real);
+	else
+		id = handle_add(x->session->handles, type, real, parent);
+	if (!id)
+		x->out.bad = true;
+	return id;
+}
+
+void exec_put_handle(struct exec *x, unsigned type, void *real)
+{
+	put_u64(&x->out, exec_id_of(x, type, real));
+}
+
+uint64_t exec_new_id(struct exec *x)
+{
+	return get_u64(&x->in);
+}
+
+void exec_bind(struct exec *x, unsigned type, uint64_t id, void *real)
+{
+	if (!handle_bind(x->session->handles, type, id, real))
+		session_end(x->session, CUDA_ERROR_MPS_CLIENT_TERMINATED, "%s: handle %#llx is not one to choose, or there are more than %u",
+				x->name, (unsigned long long)id, LIMIT_HANDLES);
+}
+
+void exec_drop(struct exec *x, unsigned type, void *real)
+{
+	handle_drop(x->session->handles, type, real);
+}
+
+/* ---- running ---- */
+
+void exec_failed(struct exec *x, CUresult r)
+{
+	static _Atomic int64_t second;
+	static _Atomic unsigned lines;
+	uint64_t none = 0, failed = (uint64_t)r << 48 | (x->frame.seq & (((uint64_t)1 << 48) - 1));
+	int64_t now = time(NULL);
+
+	atomic_compare_exchange_strong(&x->session->failed, &none, failed);
+	if (atomic_exchange(&second, now) != now)
+		atomic_store(&lines, 0);
+	if (atomic_fetch_add(&lines, 1) < FAILED_LINES)
+		log_info("%s failed with %d, record %llu", x->name, (int)r, (unsigned long long)x->frame.seq);
+}
+
+CUresult exec_run(struct exec *x)
+{
+	struct session *s = x->session;
+	uint16_t id = s->call[x->frame.call];
+	const struct serve_entry *e = id == NO_CALL ? NULL : &serve_table[id];
+	CUresult r = CUDA_ERROR_NOT_SUPPORTED;
+
+	x->name = e ? e->name : "unknown call";
+	x->bad_handle = false;
+	x->handle_code = 0;
+	x->parent = 0;
+	x->gathered = NULL;
+	session_wait_driver(s);
+	if (e && e->serve) {
+		set_context(x);
+		r = e->serve(x);
+	}
+	if (r == SERVE_BAD)
+		session_end(s, CUDA_ERROR_MPS_CLIENT_TERMINATED, "malformed call of %s", x->name);
+	if (x->out.bad || x->bulk_len > LIMIT_REPLY) {
+		log_warning("%s: the answer is larger than a reply may be", x->name);
+		x->out.bad = false;
+		x->out.len = x->bulk_len = 0;
+		r = CUDA_ERROR_OUT_OF_MEMORY;
+	}
+	log_debug("%llu: thread %u %s: %d", (unsigned long long)x->frame.seq, x->frame.thread, x->name, (int)r);
+	return r;
+}
+
+void exec_finish(struct exec *x)
+{
+	arena_clear(x);
+}
