@@ -1,0 +1,312 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Taking images apart: wrapper, fat binary, compressed entries. No length is ever passed with most images, so every read is bounded by
+ * what the headers themselves say, and that by named limits.
+ *
+ * Thread rule: no shared state. */
+#include "server/soft/image.h"
+#include <lz4.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <zstd.h>
+#include "wire/log.h"
+
+#define WRAPPER_MAGIC   0x466243b1u
+#define FATBIN_MAGIC    0xba55ed50u
+#define FATBIN_BYTES    (1ull << 31)
+#define ENTRY_LEAST     64u
+#define ENTRY_PTX       1
+#define ENTRY_ELF       2
+#define FLAG_LZ4        0x2000u
+#define FLAG_ZSTD       0x8000u
+
+struct wrapper { uint32_t magic, version; const void *data; const void *extra; };
+struct fatbin { uint32_t magic; uint16_t version, header; uint64_t bytes; };
+struct entry {
+	uint16_t kind, unknown;
+	uint32_t header;
+	uint64_t bytes;
+	uint32_t packed, options;
+	uint16_t minor, major;
+	uint32_t sm;
+	uint32_t name, name_bytes;
+	uint64_t flags, zero, unpacked;
+};
+_Static_assert(sizeof(struct entry) == ENTRY_LEAST, "the entry header as it lies in the file");
+
+/* ---- JIT options */
+
+CUresult jit_read(struct jit *j, unsigned n, const CUjit_option *options, void **values)
+{
+	*j = (struct jit){0};
+	if (n > CU_JIT_NUM_OPTIONS * 4u || (n && (!options || !values)))
+		return CUDA_ERROR_INVALID_VALUE;
+	for (unsigned i = 0; i < n; i++) {
+		switch (options[i]) {
+		case CU_JIT_ERROR_LOG_BUFFER:
+			j->error = values[i];
+			break;
+		case CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES:
+			j->error_size = (uint32_t)(uintptr_t)values[i];
+			j->error_count = &values[i];
+			break;
+		case CU_JIT_INFO_LOG_BUFFER:
+			j->info = values[i];
+			break;
+		case CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES:
+			j->info_size = (uint32_t)(uintptr_t)values[i];
+			j->info_count = &values[i];
+			break;
+		case CU_JIT_WALL_TIME:
+			j->wall_time = (float *)&values[i];
+			break;
+		default:
+			if ((unsigned)options[i] >= CU_JIT_NUM_OPTIONS)
+				return CUDA_ERROR_INVALID_VALUE;
+			break;
+		}
+	}
+	if (j->error && j->error_size)
+		j->error[0] = 0;
+	if (j->info && j->info_size)
+		j->info[0] = 0;
+	return CUDA_SUCCESS;
+}
+
+void jit_error(struct jit *j, const char *fmt, ...)
+{
+	char line[1024];
+	va_list ap;
+	va_start(ap, fmt);
+	vsnprintf(line, sizeof line, fmt, ap);
+	va_end(ap);
+	log_warning("%s", line);
+	if (!j || !j->error || !j->error_size)
+		return;
+	size_t have = strnlen(j->error, j->error_size);
+	if (have < j->error_size)
+		snprintf(j->error + have, j->error_size - have, "%s%s", have ? "\n" : "", line);
+}
+
+void jit_end(struct jit *j)
+{
+	if (j->error_count)
+		*j->error_count = (void *)(uintptr_t)(j->error ? strnlen(j->error, j->error_size) : 0);
+	if (j->info_count)
+		*j->info_count = (void *)(uintptr_t)(j->info ? strnlen(j->info, j->info_size) : 0);
+	if (j->wall_time)
+		*j->wall_time = 0;
+}
+
+/* ---- texts */
+
+static CUresult text_add(struct image *im, char *text, size_t n, struct jit *j)
+{
+	while (n && !text[n - 1])
+		n--;
+	if (im->count == IMAGE_TEXTS) {
+		free(text);
+		jit_error(j, "more than %d PTX texts in one image", IMAGE_TEXTS);
+		return CUDA_ERROR_INVALID_IMAGE;
+	}
+	im->text[im->count] = text;
+	im->size[im->count++] = n;
+	return CUDA_SUCCESS;
+}
+
+static CUresult text_copy(struct image *im, const char *p, size_t n, struct jit *j)
+{
+	char *text = malloc(n + 1);
+	if (!text)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	memcpy(text, p, n);
+	text[n] = 0;
+	return text_add(im, text, n, j);
+}
+
+/* Unpacks one PTX entry. */
+static CUresult entry_text(struct image *im, const struct entry *e, struct jit *j)
+{
+	const char *payload = (const char *)e + e->header;
+	if (!(e->flags & (FLAG_LZ4 | FLAG_ZSTD)))
+		return text_copy(im, payload, e->bytes, j);
+	if (e->packed > e->bytes || !e->unpacked || e->unpacked > IMAGE_BYTES) {
+		jit_error(j, "a compressed entry of the fat binary has impossible sizes");
+		return CUDA_ERROR_INVALID_IMAGE;
+	}
+	char *text = malloc(e->unpacked + 1);
+	if (!text)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	size_t n;
+	if (e->flags & FLAG_ZSTD) {
+		n = ZSTD_decompress(text, e->unpacked, payload, e->packed);
+		if (ZSTD_isError(n))
+			n = 0;
+	} else {
+		int r = LZ4_decompress_safe(payload, text, (int)e->packed, (int)e->unpacked);
+		n = r < 0 ? 0 : (size_t)r;
+	}
+	if (n != e->unpacked) {
+		free(text);
+		jit_error(j, "a compressed entry of the fat binary is damaged");
+		return CUDA_ERROR_INVALID_IMAGE;
+	}
+	text[n] = 0;
+	return text_add(im, text, n, j);
+}
+
+/* ---- fat binaries */
+
+struct found { char text[512]; size_t n; };     /* what was there instead of PTX, for the message */
+
+static void found_add(struct found *f, const char *fmt, unsigned sm)
+{
+	int n = snprintf(f->text + f->n, sizeof f->text - f->n, "%s", f->n ? ", " : "");
+	if (n > 0)
+		f->n += (size_t)n < sizeof f->text - f->n ? (size_t)n : 0;
+	n = snprintf(f->text + f->n, sizeof f->text - f->n, fmt, sm);
+	if (n > 0 && (size_t)n < sizeof f->text - f->n)
+		f->n += (size_t)n;
+}
+
+/* The PTX entry with the highest target at or below the device's, else the lowest above. *any: there were entries. */
+static CUresult fatbin_pick(const struct fatbin *f, int capability, const struct entry **best, struct found *found, bool *any,
+	struct jit *j)
+{
+	if (f->magic != FATBIN_MAGIC || f->header < sizeof *f || f->bytes > FATBIN_BYTES) {
+		jit_error(j, "not a fat binary of a known kind");
+		return CUDA_ERROR_INVALID_IMAGE;
+	}
+	const char *p = (const char *)f + f->header, *end = p + f->bytes;
+	while ((size_t)(end - p) >= ENTRY_LEAST) {
+		const struct entry *e = (const struct entry *)p;
+		size_t left = (size_t)(end - p);
+		if (e->header < ENTRY_LEAST || e->header > left || e->bytes > left - e->header) {
+			jit_error(j, "an entry of the fat binary reaches past its end");
+			return CUDA_ERROR_INVALID_IMAGE;
+		}
+		*any = true;
+		if (e->kind == ENTRY_PTX) {
+			int sm = (int)e->sm, have = *best ? (int)(*best)->sm : 0;
+			if (!*best || (sm <= capability ? have > capability || sm > have : have > capability && sm < have))
+				*best = e;
+		} else {
+			found_add(found, e->kind == ENTRY_ELF ? "sm_%u cubin" : "sm_%u intermediate code", e->sm);
+		}
+		p += e->header + e->bytes;
+	}
+	return CUDA_SUCCESS;
+}
+
+static CUresult no_ptx(const struct found *f, int capability, struct jit *j)
+{
+	jit_error(j, "no PTX in this image (found: %s). The software device runs PTX only: compile with "
+		"-gencode arch=compute_%d,code=compute_%d", f->n ? f->text : "nothing", capability, capability);
+	return CUDA_ERROR_NO_BINARY_FOR_GPU;
+}
+
+static CUresult add_fatbin(struct image *im, const struct fatbin *f, size_t size, int capability, bool needed, struct jit *j)
+{
+	const struct entry *best = NULL;
+	struct found found = {0};
+	bool any = false;
+	if (size && (size < sizeof *f || f->bytes > size - sizeof *f)) {
+		jit_error(j, "the fat binary is longer than its buffer");
+		return CUDA_ERROR_INVALID_IMAGE;
+	}
+	CUresult r = fatbin_pick(f, capability, &best, &found, &any, j);
+	if (r)
+		return r;
+	if (!best)
+		return any && needed ? no_ptx(&found, capability, j) : CUDA_SUCCESS;
+	if ((int)best->sm > capability)
+		log_info("PTX for compute_%u is used on a device that presents compute_%d", best->sm, capability);
+	return entry_text(im, best, j);
+}
+
+static CUresult add_wrapper(struct image *im, const struct wrapper *w, int capability, struct jit *j)
+{
+	if (!w->data || ((uintptr_t)w->data & 7))
+		return CUDA_ERROR_INVALID_IMAGE;
+	bool parts = w->version == 2 && w->extra;
+	CUresult r = add_fatbin(im, w->data, 0, capability, !parts, j);
+	if (r || !parts)
+		return r;
+	/* relocatable code: the linked part has machine code at most; link the parts' PTX instead */
+	struct image linked = {0};
+	struct found found = {0};
+	const struct fatbin *const *part = w->extra;
+	unsigned n = 0;
+	for (; !r && part[n] && n < IMAGE_TEXTS; n++) {
+		const struct entry *best = NULL;
+		bool any = false;
+		r = fatbin_pick(part[n], capability, &best, &found, &any, j);
+		if (!r && best)
+			r = entry_text(&linked, best, j);
+	}
+	if (!r && linked.count) {
+		image_free(im);
+		*im = linked;
+		return CUDA_SUCCESS;
+	}
+	image_free(&linked);
+	return !r && n && !im->count && found.n ? no_ptx(&found, capability, j) : r;
+}
+
+CUresult image_add(struct image *im, const void *data, size_t size, int capability, struct jit *j)
+{
+	if (!data)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (size && size < 4)
+		return CUDA_ERROR_INVALID_IMAGE;
+	uint32_t magic = 0;
+	/* a text may be shorter than a magic number: stop at its NUL */
+	for (unsigned i = 0; i < 4; i++) {
+		unsigned char b = ((const unsigned char *)data)[i];
+		if (!b && !size)
+			break;
+		magic |= (uint32_t)b << 8 * i;
+	}
+	if (magic == WRAPPER_MAGIC)
+		return add_wrapper(im, data, capability, j);
+	if (magic == FATBIN_MAGIC)
+		return add_fatbin(im, data, size, capability, true, j);
+	if (!memcmp(data, "\177ELF", size ? 4 : strnlen(data, 4) == 4 ? 4 : 1)) {
+		const unsigned char *h = data;
+		unsigned sm = (unsigned)h[49];  /* e_flags, bits 8 to 15 */
+		struct found found = {0};
+		found_add(&found, "sm_%u cubin", sm);
+		return no_ptx(&found, capability, j);
+	}
+	const char *s = data;
+	size_t n = size ? strnlen(s, size) : strnlen(s, IMAGE_BYTES);
+	if (n >= IMAGE_BYTES)
+		return CUDA_ERROR_INVALID_IMAGE;
+	size_t i = 0;
+	while (i < n && (s[i] == ' ' || s[i] == '\t' || s[i] == '\n' || s[i] == '\r'))
+		i++;
+	bool text = i < n && (s[i] == '.' || s[i] == '/' || s[i] == '_' || (s[i] >= 'a' && s[i] <= 'z'));
+	if (!text) {
+		jit_error(j, "neither PTX text nor a fat binary");
+		return CUDA_ERROR_INVALID_IMAGE;
+	}
+	return text_copy(im, s, n, j);
+}
+
+CUresult image_read(struct image *im, const void *data, size_t size, int capability, struct jit *j)
+{
+	*im = (struct image){0};
+	CUresult r = image_add(im, data, size, capability, j);
+	if (r)
+		image_free(im);
+	return r;
+}
+
+void image_free(struct image *im)
+{
+	for (unsigned i = 0; i < im->count; i++)
+		free(im->text[i]);
+	im->count = 0;
+}

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Code images as programs hand them over: PTX text, fat binaries, their wrappers, ELF. Out of them come the PTX texts that this device can run.
+ *
+ * Thread rule: no shared state. */
+#pragma once
+#include <stdbool.h>
+#include <stddef.h>
+#include "wire/cuda_types.h"
+
+#define IMAGE_TEXTS 256             /* texts that one image may be linked from */
+#define IMAGE_BYTES (256u << 20)    /* of one text, unpacked */
+
+struct image {
+	unsigned count;
+	char *text[IMAGE_TEXTS];    /* owned, each ended by a NUL */
+	size_t size[IMAGE_TEXTS];
+};
+
+/* Where a load tells the caller what went wrong: the JIT options. */
+struct jit {
+	char *error, *info;         /* the caller's buffers; NULL: none */
+	size_t error_size, info_size;
+	void **error_count, **info_count;   /* where the number of bytes written goes */
+	float *wall_time;
+};
+
+/* Reads the options; CUDA_ERROR_INVALID_VALUE for unknown ones. */
+CUresult jit_read(struct jit *j, unsigned n, const CUjit_option *options, void **values);
+/* Writes a line to the error log, as printf does. */
+void jit_error(struct jit *j, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+/* Fills in what the caller learns of the logs' sizes. */
+void jit_end(struct jit *j);
+
+/* Takes an image apart. `size` 0: as long as its own headers say. The presented compute capability picks among several PTX texts. */
+CUresult image_read(struct image *im, const void *data, size_t size, int capability, struct jit *j);
+/* Adds the texts of one more image (linking). */
+CUresult image_add(struct image *im, const void *data, size_t size, int capability, struct jit *j);
+void image_free(struct image *im);

@@ -1,0 +1,514 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Libraries and their kernels: code that is not bound to a context, instantiated in each one that uses it.
+ *
+ * Thread rule: see state.h. */
+#include <stdlib.h>
+#include <string.h>
+#include "server/soft/capture.h"
+#include "server/soft/engine.h"
+#include "server/soft/module.h"
+#include "server/soft/stream.h"
+
+static struct library *libraries[1 << 14];      /* live ones, for contexts that die */
+static unsigned nlibraries;
+
+static void library_finish(struct object *o)
+{
+	struct library *l = (struct library *)o;
+	image_free(&l->image);
+	free(l);
+}
+
+static void kernel_finish(struct object *o)
+{
+	struct kernel *k = (struct kernel *)o;
+	free((char *)k->name);
+	object_unref(k->library);
+	free(k);
+}
+
+static void instance_close(struct module *m)
+{
+	object_ref(m);
+	while (m->functions) {
+		struct function *f = m->functions;
+		m->functions = f->next;
+		object_close(&f->object);
+	}
+	object_close(&m->object);
+	object_unref(m);
+}
+
+static bool has_managed(const struct module *m)
+{
+	const char *name;
+	uint64_t p;
+	size_t n;
+	bool managed;
+	for (unsigned i = 0; m->code && engine_global_at(m->code, i, &name, &p, &n, &managed); i++)
+		if (managed)
+			return true;
+	return false;
+}
+
+void libraries_context_died(struct context *c)
+{
+	for (unsigned i = 0; i < nlibraries; i++) {
+		for (struct module **p = &libraries[i]->instances; *p; ) {
+			struct module *m = *p;
+			if (m->object.context != c) {
+				p = &m->next;
+			} else if (has_managed(m)) {
+				/* the program keeps the addresses of managed variables, whatever becomes of contexts */
+				while (m->functions) {
+					struct function *f = m->functions;
+					m->functions = f->next;
+					object_close(&f->object);
+				}
+				m->object.context = NULL;
+				p = &m->next;
+			} else {
+				*p = m->next;
+				instance_close(m);
+			}
+		}
+	}
+}
+
+/* An instance, of whatever context. */
+static struct module *library_any(struct library *l, CUresult *why)
+{
+	if (!l->instances) {
+		struct module *m = NULL;
+		*why = module_load(&l->image, NULL, l, NULL, &m);
+		if (*why)
+			return NULL;
+		m->next = l->instances;
+		l->instances = m;
+	}
+	return l->instances;
+}
+
+struct module *library_instance(struct library *l, struct context *c, CUresult *why)
+{
+	for (struct module *m = l->instances; m; m = m->next)
+		if (m->object.context == c)
+			return m;
+	for (struct module *m = l->instances; m; m = m->next)
+		if (!m->object.context) {
+			m->object.context = c;
+			return m;
+		}
+	struct module *m = NULL;
+	object_ref(l);
+	*why = module_load(&l->image, c, l, NULL, &m);
+	if (!*why) {
+		m->next = l->instances;
+		l->instances = m;
+	}
+	object_unref(l);
+	return m;
+}
+
+struct function *kernel_function(struct kernel *k, struct context *c, CUresult *why)
+{
+	struct module *m = library_instance(k->library, c, why);
+	if (!m)
+		return NULL;
+	const struct engine_function *code = engine_function_find(m->code, k->name);
+	struct function *f = code ? module_function(m, code) : NULL;
+	if (!f) {
+		*why = code ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_ERROR_NOT_FOUND;
+		return NULL;
+	}
+	if (!f->kernel) {
+		f->kernel = k;
+		f->settings = k->settings;
+	}
+	return f;
+}
+
+struct function *function_named(CUfunction handle, struct context *c, CUresult *why)
+{
+	struct function *f = object_find(handle, KIND_FUNCTION);
+	if (f)
+		return f;
+	struct kernel *k = object_find(handle, KIND_KERNEL);
+	if (k)
+		return kernel_function(k, c, why);
+	*why = CUDA_ERROR_INVALID_HANDLE;
+	return NULL;
+}
+
+static CUresult library_load(CUlibrary *out, const void *code, size_t size, CUjit_option *options, void **values, unsigned n,
+	CUlibraryOption *library_options, unsigned nlibrary)
+{
+	guarded g = enter();
+	if (g.error)
+		return g.error;
+	if (!out || !code || (nlibrary && !library_options))
+		return CUDA_ERROR_INVALID_VALUE;
+	for (unsigned i = 0; i < nlibrary; i++)
+		if ((unsigned)library_options[i] >= CU_LIBRARY_NUM_OPTIONS)
+			return CUDA_ERROR_INVALID_VALUE;
+	struct jit jit;
+	CUresult r = jit_read(&jit, n, options, values);
+	if (r)
+		return r;
+	struct library *l = nlibraries < sizeof libraries / sizeof *libraries ? calloc(1, sizeof *l) : NULL;
+	if (!l)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	r = image_read(&l->image, code, size, soft.major * 10 + soft.minor, &jit);
+	struct module *m = NULL;
+	if (!r)
+		r = module_load(&l->image, NULL, l, &jit, &m);
+	jit_end(&jit);
+	if (!r && !object_open(&l->object, KIND_LIBRARY, NULL, library_finish)) {
+		instance_close(m);
+		r = CUDA_ERROR_OUT_OF_MEMORY;
+	}
+	if (r) {
+		image_free(&l->image);
+		free(l);
+		return r;
+	}
+	l->instances = m;
+	l->count = m->count;
+	libraries[nlibraries++] = l;
+	*out = HANDLE(l);
+	return CUDA_SUCCESS;
+}
+
+CUresult cuLibraryLoadData(CUlibrary *out, const void *code, CUjit_option *options, void **values, unsigned n,
+	CUlibraryOption *library_options, void **library_values, unsigned nlibrary)
+{
+	(void)library_values;       /* the image is unpacked at once: it need not be preserved */
+	return library_load(out, code, 0, options, values, n, library_options, nlibrary);
+}
+
+CUresult cuLibraryLoadFromFile(CUlibrary *out, const char *path, CUjit_option *options, void **values, unsigned n,
+	CUlibraryOption *library_options, void **library_values, unsigned nlibrary)
+{
+	(void)library_values;
+	if (!path)
+		return CUDA_ERROR_INVALID_VALUE;
+	size_t size;
+	char *data = image_file(path, &size);
+	if (!data)
+		return CUDA_ERROR_FILE_NOT_FOUND;
+	CUresult r = size ? library_load(out, data, size, options, values, n, library_options, nlibrary) : CUDA_ERROR_INVALID_IMAGE;
+	free(data);
+	return r;
+}
+
+CUresult cuLibraryUnload(CUlibrary h)
+{
+	guarded g = enter();
+	if (g.error)
+		return g.error;
+	struct library *l = object_find(h, KIND_LIBRARY);
+	if (!l)
+		return CUDA_ERROR_INVALID_HANDLE;
+	for (unsigned i = 0; i < nlibraries; i++)
+		if (libraries[i] == l) {
+			libraries[i] = libraries[--nlibraries];
+			break;
+		}
+	object_ref(l);
+	object_close(&l->object);
+	for (struct module *m = l->instances; m; m = m->next)
+		if (m->object.context)
+			context_drain(m->object.context);
+	while (l->kernels) {
+		struct kernel *k = l->kernels;
+		l->kernels = k->next;
+		object_close(&k->object);
+	}
+	while (l->instances) {
+		struct module *m = l->instances;
+		l->instances = m->next;
+		instance_close(m);
+	}
+	object_unref(l);
+	return CUDA_SUCCESS;
+}
+
+static struct kernel *library_kernel(struct library *l, const char *name)
+{
+	for (struct kernel *k = l->kernels; k; k = k->next)
+		if (!strcmp(k->name, name))
+			return k;
+	struct kernel *k = calloc(1, sizeof *k);
+	char *copy = strdup(name);
+	if (!k || !copy || !object_open(&k->object, KIND_KERNEL, NULL, kernel_finish)) {
+		free(k);
+		free(copy);
+		return NULL;
+	}
+	k->name = copy;
+	k->library = object_ref(l);
+	settings_init(&k->settings);
+	k->next = l->kernels;
+	l->kernels = k;
+	return k;
+}
+
+CUresult cuLibraryGetKernel(CUkernel *out, CUlibrary h, const char *name)
+{
+	guarded g = enter();
+	if (g.error)
+		return g.error;
+	struct library *l = object_find(h, KIND_LIBRARY);
+	if (!l)
+		return CUDA_ERROR_INVALID_HANDLE;
+	if (!out || !name)
+		return CUDA_ERROR_INVALID_VALUE;
+	CUresult why = CUDA_SUCCESS;
+	struct module *m = library_any(l, &why);
+	if (!m)
+		return why;
+	if (!m->code || !engine_function_find(m->code, name))
+		return CUDA_ERROR_NOT_FOUND;
+	struct kernel *k = library_kernel(l, name);
+	if (!k)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	*out = HANDLE(k);
+	return CUDA_SUCCESS;
+}
+
+CUresult cuLibraryGetKernelCount(unsigned *count, CUlibrary h)
+{
+	guarded g = enter();
+	if (g.error)
+		return g.error;
+	const struct library *l = object_find(h, KIND_LIBRARY);
+	if (!l)
+		return CUDA_ERROR_INVALID_HANDLE;
+	if (!count)
+		return CUDA_ERROR_INVALID_VALUE;
+	*count = l->count;
+	return CUDA_SUCCESS;
+}
+
+CUresult cuLibraryEnumerateKernels(CUkernel *kernels, unsigned n, CUlibrary h)
+{
+	guarded g = enter();
+	if (g.error)
+		return g.error;
+	struct library *l = object_find(h, KIND_LIBRARY);
+	if (!l)
+		return CUDA_ERROR_INVALID_HANDLE;
+	if (!kernels || !n)
+		return CUDA_ERROR_INVALID_VALUE;
+	CUresult why = CUDA_SUCCESS;
+	struct module *m = library_any(l, &why);
+	if (!m)
+		return why;
+	for (unsigned i = 0; i < n && i < l->count; i++) {
+		struct kernel *k = library_kernel(l, engine_function_info(engine_function_at(m->code, i))->name);
+		if (!k)
+			return CUDA_ERROR_OUT_OF_MEMORY;
+		kernels[i] = HANDLE(k);
+	}
+	return CUDA_SUCCESS;
+}
+
+CUresult cuLibraryGetModule(CUmodule *out, CUlibrary h)
+{
+	guarded g = enter_healthy();
+	if (g.error)
+		return g.error;
+	struct library *l = object_find(h, KIND_LIBRARY);
+	if (!l)
+		return CUDA_ERROR_INVALID_HANDLE;
+	if (!out)
+		return CUDA_ERROR_INVALID_VALUE;
+	CUresult why = CUDA_SUCCESS;
+	struct module *m = library_instance(l, g.context, &why);
+	if (!m)
+		return why;
+	*out = HANDLE(m);
+	return CUDA_SUCCESS;
+}
+
+static CUresult library_variable(struct module *m, CUdeviceptr *p, size_t *bytes, const char *name, bool want_managed)
+{
+	uint64_t address;
+	size_t n;
+	bool managed;
+	if (!m->code || !engine_global_find(m->code, name, &address, &n, &managed) || (want_managed && !managed))
+		return CUDA_ERROR_NOT_FOUND;
+	if (p)
+		*p = address;
+	if (bytes)
+		*bytes = n;
+	return CUDA_SUCCESS;
+}
+
+CUresult cuLibraryGetGlobal(CUdeviceptr *p, size_t *bytes, CUlibrary h, const char *name)
+{
+	guarded g = enter_healthy();
+	if (g.error)
+		return g.error;
+	struct library *l = object_find(h, KIND_LIBRARY);
+	if (!l)
+		return CUDA_ERROR_INVALID_HANDLE;
+	if (!name || (!p && !bytes))
+		return CUDA_ERROR_INVALID_VALUE;
+	CUresult why = CUDA_SUCCESS;
+	struct module *m = library_instance(l, g.context, &why);
+	return m ? library_variable(m, p, bytes, name, false) : why;
+}
+
+CUresult cuLibraryGetManaged(CUdeviceptr *p, size_t *bytes, CUlibrary h, const char *name)
+{
+	guarded g = enter();
+	if (g.error)
+		return g.error;
+	struct library *l = object_find(h, KIND_LIBRARY);
+	if (!l)
+		return CUDA_ERROR_INVALID_HANDLE;
+	if (!name || (!p && !bytes))
+		return CUDA_ERROR_INVALID_VALUE;
+	CUresult why = CUDA_SUCCESS;
+	struct module *m = library_any(l, &why);
+	while (m && m->next)        /* the oldest: its variables are the ones that the program knows */
+		m = m->next;
+	return m ? library_variable(m, p, bytes, name, true) : why;
+}
+
+/* ---- kernels */
+
+CUresult cuKernelGetFunction(CUfunction *out, CUkernel h)
+{
+	guarded g = enter_healthy();
+	if (g.error)
+		return g.error;
+	struct kernel *k = object_find(h, KIND_KERNEL);
+	if (!k)
+		return CUDA_ERROR_INVALID_HANDLE;
+	if (!out)
+		return CUDA_ERROR_INVALID_VALUE;
+	CUresult why = CUDA_SUCCESS;
+	struct function *f = kernel_function(k, g.context, &why);
+	if (!f)
+		return why;
+	*out = HANDLE(f);
+	return CUDA_SUCCESS;
+}
+
+CUresult cuKernelGetLibrary(CUlibrary *out, CUkernel h)
+{
+	guarded g = enter();
+	if (g.error)
+		return g.error;
+	const struct kernel *k = object_find(h, KIND_KERNEL);
+	if (!k)
+		return CUDA_ERROR_INVALID_HANDLE;
+	if (!out)
+		return CUDA_ERROR_INVALID_VALUE;
+	*out = HANDLE(k->library);
+	return CUDA_SUCCESS;
+}
+
+CUresult cuKernelGetName(const char **name, CUkernel h)
+{
+	guarded g = enter();
+	if (g.error)
+		return g.error;
+	if (!name)
+		return CUDA_ERROR_INVALID_VALUE;
+	const struct kernel *k = object_find(h, KIND_KERNEL);
+	if (!k)
+		return CUDA_ERROR_INVALID_HANDLE;
+	*name = k->name;
+	return CUDA_SUCCESS;
+}
+
+static const struct engine_function *kernel_code(struct kernel *k, CUresult *why)
+{
+	struct module *m = library_any(k->library, why);
+	return m ? engine_function_find(m->code, k->name) : NULL;
+}
+
+CUresult cuKernelGetParamInfo(CUkernel h, size_t i, size_t *offset, size_t *size)
+{
+	guarded g = enter();
+	if (g.error)
+		return g.error;
+	struct kernel *k = object_find(h, KIND_KERNEL);
+	if (!k)
+		return CUDA_ERROR_INVALID_HANDLE;
+	CUresult why = CUDA_SUCCESS;
+	const struct engine_function *code = kernel_code(k, &why);
+	if (!code)
+		return why;
+	const struct engine_function_info *info = engine_function_info(code);
+	if (!offset || i >= info->nparams)
+		return CUDA_ERROR_INVALID_VALUE;
+	*offset = info->params[i].offset;
+	if (size)
+		*size = info->params[i].size;
+	return CUDA_SUCCESS;
+}
+
+CUresult cuKernelGetAttribute(int *value, CUfunction_attribute a, CUkernel h, CUdevice device)
+{
+	guarded g = enter();
+	if (g.error)
+		return g.error;
+	struct kernel *k = object_find(h, KIND_KERNEL);
+	if (!k)
+		return CUDA_ERROR_INVALID_HANDLE;
+	if (!context_primary(device))
+		return CUDA_ERROR_INVALID_DEVICE;
+	CUresult why = CUDA_SUCCESS;
+	const struct engine_function *code = kernel_code(k, &why);
+	return code ? function_attribute(code, &k->settings, a, value) : why;
+}
+
+/* A kernel's settings are those of its functions in all contexts. */
+static void settings_spread(struct kernel *k)
+{
+	for (struct module *m = k->library->instances; m; m = m->next)
+		for (struct function *f = m->functions; f; f = f->next)
+			if (f->kernel == k)
+				f->settings = k->settings;
+}
+
+CUresult cuKernelSetAttribute(CUfunction_attribute a, int value, CUkernel h, CUdevice device)
+{
+	guarded g = enter();
+	if (g.error)
+		return g.error;
+	struct kernel *k = object_find(h, KIND_KERNEL);
+	if (!k)
+		return CUDA_ERROR_INVALID_HANDLE;
+	if (!context_primary(device))
+		return CUDA_ERROR_INVALID_DEVICE;
+	CUresult why = CUDA_SUCCESS;
+	const struct engine_function *code = kernel_code(k, &why);
+	if (!code)
+		return why;
+	why = function_set(code, &k->settings, a, value);
+	if (!why)
+		settings_spread(k);
+	return why;
+}
+
+CUresult cuKernelSetCacheConfig(CUkernel h, CUfunc_cache config, CUdevice device)
+{
+	guarded g = enter();
+	if (g.error)
+		return g.error;
+	struct kernel *k = object_find(h, KIND_KERNEL);
+	if (!k)
+		return CUDA_ERROR_INVALID_HANDLE;
+	if ((unsigned)config > CU_FUNC_CACHE_PREFER_EQUAL)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (!context_primary(device))
+		return CUDA_ERROR_INVALID_DEVICE;
+	k->settings.cache = config;
+	settings_spread(k);
+	return CUDA_SUCCESS;
+}

@@ -1,0 +1,383 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Device memory: one reserved address range, committed per allocation, an inaccessible page after each, and the table of live allocations.
+ * The lower half of the range is for allocations, the upper for the ranges that programs reserve themselves.
+ *
+ * Thread rule: one lock for the table and the counters, held for short times only. */
+#include "server/soft/allocation.h"
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include "wire/log.h"
+
+#define PAGE        4096ull
+#define RANGE_BASE  0x500000000000ull   /* nothing of a Linux process lies between this and its executable at 0x55.. */
+#define RANGE_SPAN  (1ull << 40)        /* address space costs nothing; less is tried when the system refuses */
+#define RANGE_LEAST (16ull << 30)
+
+uint64_t soft_mem_base, soft_mem_end;
+static uint64_t middle;                 /* end of the half for allocations */
+static size_t limit;                    /* bytes per device */
+static size_t used[ALLOCATION_DEVICES];
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+/* Live allocations, sorted by address. */
+struct entry { struct allocation a; size_t span; /* pages and guard; 0: not our memory */ };
+static struct entry **table;
+static size_t live, room;
+static uint64_t next_id = 1;
+static uint64_t cursor;                 /* the next search starts here, so that addresses are not reused at once */
+
+/* Ranges reserved by the program, sorted by nothing: there are few. */
+struct range { uint64_t base; size_t bytes; };
+static struct range *ranges;
+static size_t nranges;
+
+int soft_mem_init(size_t bytes)
+{
+	pthread_mutex_lock(&lock);
+	int r = 0;
+	for (uint64_t span = RANGE_SPAN; !soft_mem_base && span >= RANGE_LEAST; span /= 2) {
+		void *p = mmap((void *)RANGE_BASE, span, PROT_NONE,
+			MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
+		if (p == MAP_FAILED)
+			p = mmap(NULL, span, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+		if (p == MAP_FAILED) {
+			r = -errno;
+			continue;
+		}
+		r = 0;
+		limit = bytes;
+		soft_mem_base = (uint64_t)(uintptr_t)p;
+		soft_mem_end = soft_mem_base + span;
+		middle = soft_mem_base + span / 2;
+		cursor = soft_mem_base + PAGE;
+	}
+	pthread_mutex_unlock(&lock);
+	return r;
+}
+
+/* Index of the first allocation that ends past p. */
+static size_t seek(uint64_t p)
+{
+	size_t lo = 0, hi = live;
+	while (lo < hi) {
+		size_t mid = (lo + hi) / 2;
+		const struct allocation *a = &table[mid]->a;
+		if (a->base + a->bytes > p)
+			hi = mid;
+		else
+			lo = mid + 1;
+	}
+	return lo;
+}
+
+static struct entry *holding(uint64_t p)
+{
+	size_t i = seek(p);
+	return i < live && table[i]->a.base <= p ? table[i] : NULL;
+}
+
+static bool insert(struct entry *e)
+{
+	if (live == room) {
+		size_t n = room ? room * 2 : 256;
+		struct entry **t = realloc(table, n * sizeof *t);
+		if (!t)
+			return false;
+		table = t;
+		room = n;
+	}
+	size_t i = seek(e->a.base);
+	memmove(table + i + 1, table + i, (live - i) * sizeof *table);
+	table[i] = e;
+	live++;
+	return true;
+}
+
+/* A hole of `span` bytes whose start is aligned, looked for from the cursor on and then once from the start. */
+static uint64_t hole(size_t span, size_t align)
+{
+	for (int round = 0; round < 2; round++) {
+		uint64_t p = round ? soft_mem_base + PAGE : cursor;
+		for (size_t i = seek(p); ; i++) {
+			p = (p + align - 1) & ~(uint64_t)(align - 1);
+			if (p > middle || span > middle - p)
+				break;
+			if (i == live || table[i]->a.base >= p + span)
+				return p;
+			uint64_t end = table[i]->a.base + (table[i]->span ? table[i]->span : table[i]->a.bytes);
+			if (end > p)
+				p = end;
+		}
+	}
+	return 0;
+}
+
+static bool charge(int device, size_t bytes)
+{
+	if (device < 0 || device >= ALLOCATION_DEVICES || bytes > limit || used[device] > limit - bytes)
+		return false;
+	used[device] += bytes;
+	return true;
+}
+
+static size_t pages(size_t bytes) { return (bytes + PAGE - 1) & ~(size_t)(PAGE - 1); }
+static bool counted(const struct allocation *a) { return a->kind != ALLOCATION_PINNED; }
+
+uint64_t allocation_create(const struct allocation *wanted, size_t bytes, size_t align)
+{
+	if (!soft_mem_base || !bytes || bytes > soft_mem_end - soft_mem_base || align > (2u << 20))
+		return 0;
+	size_t body = pages(bytes), span = body + PAGE;
+	struct entry *e = calloc(1, sizeof *e);
+	if (!e)
+		return 0;
+	pthread_mutex_lock(&lock);
+	uint64_t p = 0;
+	if (!counted(wanted) || charge(wanted->device, body)) {
+		p = hole(span, align > PAGE ? align : PAGE);
+		if (p && mprotect((void *)(uintptr_t)p, body, PROT_READ | PROT_WRITE))
+			p = 0;
+		if (p) {
+			e->a = *wanted;
+			e->a.base = p;
+			e->a.bytes = bytes;
+			e->a.id = next_id++;
+			e->span = span;
+			if (!insert(e)) {
+				mprotect((void *)(uintptr_t)p, body, PROT_NONE);
+				p = 0;
+			}
+		}
+		if (p)
+			cursor = p + span;
+		else if (counted(wanted))
+			used[wanted->device] -= body;
+	}
+	pthread_mutex_unlock(&lock);
+	if (!p)
+		free(e);
+	return p;
+}
+
+bool allocation_enter(const struct allocation *a)
+{
+	struct entry *e = calloc(1, sizeof *e);
+	if (!e)
+		return false;
+	pthread_mutex_lock(&lock);
+	size_t i = seek(a->base);
+	bool good = i == live || table[i]->a.base >= a->base + a->bytes;
+	if (good) {
+		e->a = *a;
+		e->a.id = next_id++;
+		good = insert(e);
+	}
+	pthread_mutex_unlock(&lock);
+	if (!good)
+		free(e);
+	return good;
+}
+
+bool allocation_remove(uint64_t p)
+{
+	pthread_mutex_lock(&lock);
+	size_t i = seek(p);
+	struct entry *e = i < live && table[i]->a.base == p ? table[i] : NULL;
+	if (e) {
+		if (e->span) {
+			/* a fresh mapping in place of the old one: the pages go back, and the next owner finds zeros */
+			if (mmap((void *)(uintptr_t)p, e->span - PAGE, PROT_NONE,
+					MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0) == MAP_FAILED)
+				log_error("unmap device memory at %#llx: %m", (unsigned long long)p);
+			if (counted(&e->a))
+				used[e->a.device] -= e->span - PAGE;
+		}
+		live--;
+		memmove(table + i, table + i + 1, (live - i) * sizeof *table);
+	}
+	pthread_mutex_unlock(&lock);
+	free(e);
+	return e != NULL;
+}
+
+bool allocation_find(uint64_t p, struct allocation *out)
+{
+	pthread_mutex_lock(&lock);
+	const struct entry *e = holding(p);
+	if (e)
+		*out = e->a;
+	pthread_mutex_unlock(&lock);
+	return e != NULL;
+}
+
+bool allocation_covers(uint64_t p, size_t n)
+{
+	pthread_mutex_lock(&lock);
+	size_t i = seek(p);
+	bool all = i < live && table[i]->a.base <= p;
+	while (all) {
+		size_t left = table[i]->a.base + table[i]->a.bytes - p;
+		if (n <= left)
+			break;
+		n -= left;
+		p += left;
+		i++;
+		all = i < live && table[i]->a.base == p;
+	}
+	pthread_mutex_unlock(&lock);
+	return all;
+}
+
+void allocation_update(const struct allocation *a)
+{
+	pthread_mutex_lock(&lock);
+	struct entry *e = holding(a->base);
+	if (e && e->a.base == a->base) {
+		e->a.owner = a->owner;
+		e->a.sync_memops = a->sync_memops;
+		e->a.freeing = a->freeing;
+	}
+	pthread_mutex_unlock(&lock);
+}
+
+bool allocation_owned(const void *owner, struct allocation *out)
+{
+	bool found = false;
+	pthread_mutex_lock(&lock);
+	for (size_t i = 0; i < live && !found; i++) {
+		const struct allocation *a = &table[i]->a;
+		found = a->owner == owner && a->kind != ALLOCATION_MODULE && a->kind != ALLOCATION_ARRAY &&
+			a->kind != ALLOCATION_MAPPED && a->kind != ALLOCATION_POOL;
+		if (found)
+			*out = *a;
+	}
+	pthread_mutex_unlock(&lock);
+	return found;
+}
+
+bool allocation_pooled(const void *pool, struct allocation *out)
+{
+	bool found = false;
+	pthread_mutex_lock(&lock);
+	for (size_t i = 0; i < live && !found; i++) {
+		found = table[i]->a.kind == ALLOCATION_POOL && table[i]->a.pool == pool;
+		if (found)
+			*out = table[i]->a;
+	}
+	pthread_mutex_unlock(&lock);
+	return found;
+}
+
+void allocation_info(int device, size_t *free_bytes, size_t *total_bytes)
+{
+	pthread_mutex_lock(&lock);
+	*total_bytes = limit;
+	*free_bytes = limit - used[device];
+	pthread_mutex_unlock(&lock);
+}
+
+bool memory_charge(int device, size_t bytes)
+{
+	pthread_mutex_lock(&lock);
+	bool r = charge(device, bytes);
+	pthread_mutex_unlock(&lock);
+	return r;
+}
+
+void memory_uncharge(int device, size_t bytes)
+{
+	pthread_mutex_lock(&lock);
+	used[device] -= bytes;
+	pthread_mutex_unlock(&lock);
+}
+
+static bool range_free(uint64_t p, size_t bytes)
+{
+	if (p < middle || p > soft_mem_end || bytes > soft_mem_end - p)
+		return false;
+	for (size_t i = 0; i < nranges; i++)
+		if (p < ranges[i].base + ranges[i].bytes && ranges[i].base < p + bytes)
+			return false;
+	return true;
+}
+
+uint64_t range_reserve(size_t bytes, size_t align, uint64_t wish)
+{
+	if (!bytes || align > (1ull << 36))
+		return 0;
+	pthread_mutex_lock(&lock);
+	uint64_t p = wish && !(wish & (align - 1)) && range_free(wish, bytes) ? wish : 0;
+	if (!p) {
+		p = (middle + align - 1) & ~(uint64_t)(align - 1);
+		for (size_t i = 0; i < nranges; ) {
+			const struct range *r = &ranges[i++];
+			if (p < r->base + r->bytes && r->base < p + bytes) {
+				p = (r->base + r->bytes + align - 1) & ~(uint64_t)(align - 1);
+				i = 0;
+			}
+		}
+		if (!range_free(p, bytes))
+			p = 0;
+	}
+	struct range *more = p ? realloc(ranges, (nranges + 1) * sizeof *ranges) : NULL;
+	if (more) {
+		ranges = more;
+		ranges[nranges++] = (struct range){p, bytes};
+	} else {
+		p = 0;
+	}
+	pthread_mutex_unlock(&lock);
+	return p;
+}
+
+bool range_release(uint64_t p, size_t bytes)
+{
+	bool found = false;
+	pthread_mutex_lock(&lock);
+	for (size_t i = 0; i < nranges && !found; i++)
+		if (ranges[i].base == p && ranges[i].bytes == bytes) {
+			ranges[i] = ranges[--nranges];
+			found = true;
+		}
+	pthread_mutex_unlock(&lock);
+	return found;
+}
+
+bool range_reserved(uint64_t p, size_t bytes)
+{
+	bool found = false;
+	pthread_mutex_lock(&lock);
+	for (size_t i = 0; i < nranges && !found; i++)
+		found = p >= ranges[i].base && bytes <= ranges[i].bytes && p - ranges[i].base <= ranges[i].bytes - bytes;
+	pthread_mutex_unlock(&lock);
+	return found;
+}
+
+int range_map(uint64_t p, size_t bytes, int fd, uint64_t offset)
+{
+	int prot = PROT_NONE, flags = MAP_FIXED | MAP_NORESERVE | (fd < 0 ? MAP_PRIVATE | MAP_ANONYMOUS : MAP_SHARED);
+	return mmap((void *)(uintptr_t)p, bytes, prot, flags, fd, fd < 0 ? 0 : (off_t)offset) == MAP_FAILED ? -errno : 0;
+}
+
+uint64_t soft_alloc(size_t bytes, size_t align)
+{
+	struct allocation a = {.kind = ALLOCATION_MODULE};
+	return allocation_create(&a, bytes, align);
+}
+
+bool soft_free(uint64_t p) { return allocation_remove(p); }
+
+bool soft_find(uint64_t p, uint64_t *base, size_t *bytes)
+{
+	struct allocation a;
+	if (!allocation_find(p, &a))
+		return false;
+	*base = a.base;
+	*bytes = a.bytes;
+	return true;
+}
+
+void soft_mem_info(size_t *free_bytes, size_t *total_bytes) { allocation_info(0, free_bytes, total_bytes); }

@@ -1,0 +1,339 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Stream-ordered allocation, pools and their attributes.
+ *
+ * Thread rule: see pool.h. */
+#include "server/soft/pool.h"
+#include <stdlib.h>
+#include "server/soft/allocation.h"
+#include "server/soft/capture.h"
+
+static struct pool *defaults[ALLOCATION_DEVICES], *current[ALLOCATION_DEVICES];
+
+static void pool_finish(struct object *o)
+{
+	struct pool *p = (struct pool *)o;
+	free(p);
+}
+
+static struct pool *pool_create(int device, const CUmemPoolProps *props)
+{
+	struct pool *p = calloc(1, sizeof *p);
+	if (!p || !object_open(&p->object, KIND_POOL, NULL, pool_finish)) {
+		free(p);
+		return NULL;
+	}
+	p->device = device;
+	p->follow = p->opportunistic = p->internal = 1;
+	if (props)
+		p->props = *props;
+	p->most = p->props.maxSize;
+	return p;
+}
+
+struct pool *pool_default(int device)
+{
+	if (!defaults[device]) {
+		defaults[device] = pool_create(device, NULL);
+		if (defaults[device])
+			defaults[device]->standard = true;
+	}
+	return defaults[device];
+}
+
+struct pool *pool_current(int device) { return current[device] ? current[device] : pool_default(device); }
+
+void pool_give(uint64_t p)
+{
+	struct allocation a;
+	if (!allocation_find(p, &a) || a.base != p || a.kind != ALLOCATION_POOL)
+		return;
+	struct pool *from = a.pool;
+	allocation_remove(p);
+	from->used -= a.bytes;
+	object_unref(from);
+}
+
+void pool_free_now(uint64_t p)
+{
+	pthread_mutex_lock(&soft.lock);
+	pool_give(p);
+	pthread_mutex_unlock(&soft.lock);
+}
+
+uint64_t pool_take(struct pool *p, size_t bytes, struct context *c)
+{
+	struct allocation a = {.kind = ALLOCATION_POOL, .device = p->device, .owner = c, .pool = p};
+	object_ref(p);
+	uint64_t r = 0;
+	for (int round = 0; round < 2 && !r; round++) {
+		if (round)
+			context_drain(c);       /* frees that are queued give memory back */
+		if (!p->most || (bytes <= p->most && p->used <= p->most - bytes))
+			r = allocation_create(&a, bytes, 512);
+	}
+	if (!r) {
+		object_unref(p);
+		return 0;
+	}
+	p->used += bytes;
+	if (p->used > p->used_high)
+		p->used_high = p->used;
+	return r;
+}
+
+static CUresult alloc(CUdeviceptr *out, size_t n, CUmemoryPool pool, bool named, CUstream stream)
+{
+	guarded g = enter_healthy();
+	if (g.error)
+		return g.error;
+	if (!out)
+		return CUDA_ERROR_INVALID_VALUE;
+	CUresult r = CUDA_SUCCESS;
+	struct stream *s = stream_named(g.context, stream, &r);
+	if (!s)
+		return r;
+	struct context *c = s->object.context;
+	struct pool *p = named ? object_find(pool, KIND_POOL) : pool_current(c->device);
+	if (!p)
+		return named ? CUDA_ERROR_INVALID_HANDLE : CUDA_ERROR_OUT_OF_MEMORY;
+	if (!n) {
+		*out = 0;
+		return CUDA_SUCCESS;
+	}
+	if ((r = capture_check(s)))
+		return r;
+	uint64_t a = pool_take(p, n, c);
+	if (!a)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	if (s->capture) {
+		struct work w = {.type = WORK_ALLOC, .alloc = {a, n, p}};
+		if ((r = stream_submit(s, &w, NULL)))
+			return r;
+	}
+	*out = a;
+	return CUDA_SUCCESS;
+}
+
+CUresult cuMemAllocAsync(CUdeviceptr *out, size_t n, CUstream s) { return alloc(out, n, NULL, false, s); }
+CUresult cuMemAllocFromPoolAsync(CUdeviceptr *out, size_t n, CUmemoryPool p, CUstream s) { return alloc(out, n, p, true, s); }
+
+CUresult cuMemFreeAsync(CUdeviceptr p, CUstream stream)
+{
+	guarded g = enter_healthy();
+	if (g.error)
+		return g.error;
+	CUresult r = CUDA_SUCCESS;
+	struct stream *s = stream_named(g.context, stream, &r);
+	if (!s)
+		return r;
+	if (!p)
+		return CUDA_SUCCESS;
+	struct allocation a;
+	if (!allocation_find(p, &a) || a.base != p || a.freeing)
+		return CUDA_ERROR_INVALID_VALUE;
+	struct work w = {.type = WORK_FREE, .alloc = {.p = p}};
+	if (a.kind == ALLOCATION_POOL) {
+		if (!s->capture) {
+			a.freeing = true;
+			allocation_update(&a);
+		}
+		return stream_submit(s, &w, NULL);
+	}
+	if (a.kind != ALLOCATION_DEVICE && a.kind != ALLOCATION_MANAGED)
+		return CUDA_ERROR_INVALID_VALUE;
+	/* memory of cuMemAlloc: freed when the stream is there, which is now for those who look */
+	if (s->capture)
+		return capture_spoil(s);
+	stream_drain(s);
+	allocation_remove(p);
+	return g.context->error;
+}
+
+/* ---- pools */
+
+static CUresult device_pool(CUmemoryPool *out, CUdevice d, bool standard)
+{
+	guarded g = enter();
+	if (g.error)
+		return g.error;
+	if (!out)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (!context_primary(d))
+		return CUDA_ERROR_INVALID_DEVICE;
+	struct pool *p = standard ? pool_default(d) : pool_current(d);
+	if (!p)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	*out = HANDLE(p);
+	return CUDA_SUCCESS;
+}
+CUresult cuDeviceGetDefaultMemPool(CUmemoryPool *out, CUdevice d) { return device_pool(out, d, true); }
+CUresult cuDeviceGetMemPool(CUmemoryPool *out, CUdevice d) { return device_pool(out, d, false); }
+
+static CUresult location_pool(CUmemoryPool *out, CUmemLocation *l, CUmemAllocationType type, bool standard)
+{
+	if (!l || !out || type != CU_MEM_ALLOCATION_TYPE_PINNED)
+		return CUDA_ERROR_INVALID_VALUE;
+	return l->type == CU_MEM_LOCATION_TYPE_DEVICE ? device_pool(out, l->id, standard) : CUDA_ERROR_NOT_SUPPORTED;
+}
+CUresult cuMemGetDefaultMemPool(CUmemoryPool *out, CUmemLocation *l, CUmemAllocationType type) { return location_pool(out, l, type, true); }
+CUresult cuMemGetMemPool(CUmemoryPool *out, CUmemLocation *l, CUmemAllocationType type) { return location_pool(out, l, type, false); }
+
+CUresult cuDeviceSetMemPool(CUdevice d, CUmemoryPool h)
+{
+	guarded g = enter();
+	if (g.error)
+		return g.error;
+	if (!context_primary(d))
+		return CUDA_ERROR_INVALID_DEVICE;
+	struct pool *p = object_find(h, KIND_POOL);
+	if (!p || p->device != d)
+		return CUDA_ERROR_INVALID_VALUE;
+	object_ref(p);
+	object_unref(current[d]);
+	current[d] = p;
+	return CUDA_SUCCESS;
+}
+
+CUresult cuMemSetMemPool(CUmemLocation *l, CUmemAllocationType type, CUmemoryPool h)
+{
+	if (!l || type != CU_MEM_ALLOCATION_TYPE_PINNED)
+		return CUDA_ERROR_INVALID_VALUE;
+	return l->type == CU_MEM_LOCATION_TYPE_DEVICE ? cuDeviceSetMemPool(l->id, h) : CUDA_ERROR_NOT_SUPPORTED;
+}
+
+CUresult cuMemPoolCreate(CUmemoryPool *out, const CUmemPoolProps *props)
+{
+	guarded g = enter();
+	if (g.error)
+		return g.error;
+	if (!out || !props || props->allocType != CU_MEM_ALLOCATION_TYPE_PINNED)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (props->location.type != CU_MEM_LOCATION_TYPE_DEVICE || props->handleTypes)
+		return CUDA_ERROR_NOT_SUPPORTED;
+	if (!context_primary(props->location.id))
+		return CUDA_ERROR_INVALID_DEVICE;
+	struct pool *p = pool_create(props->location.id, props);
+	if (!p)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	*out = HANDLE(p);
+	return CUDA_SUCCESS;
+}
+
+CUresult cuMemPoolDestroy(CUmemoryPool h)
+{
+	guarded g = enter();
+	if (g.error)
+		return g.error;
+	struct pool *p = object_find(h, KIND_POOL);
+	if (!p || p->standard)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (current[p->device] == p) {
+		current[p->device] = NULL;
+		object_unref(p);
+	}
+	object_close(&p->object);   /* what was allocated from it keeps it alive */
+	return CUDA_SUCCESS;
+}
+
+CUresult cuMemPoolTrimTo(CUmemoryPool h, size_t keep)
+{
+	guarded g = enter();
+	if (g.error)
+		return g.error;
+	(void)keep;                 /* nothing is held back that could be given up */
+	return object_find(h, KIND_POOL) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+static int *switch_of(struct pool *p, CUmemPool_attribute a)
+{
+	return a == CU_MEMPOOL_ATTR_REUSE_FOLLOW_EVENT_DEPENDENCIES ? &p->follow
+		: a == CU_MEMPOOL_ATTR_REUSE_ALLOW_OPPORTUNISTIC ? &p->opportunistic
+		: a == CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES ? &p->internal : NULL;
+}
+
+CUresult cuMemPoolGetAttribute(CUmemoryPool h, CUmemPool_attribute a, void *value)
+{
+	guarded g = enter();
+	if (g.error)
+		return g.error;
+	struct pool *p = object_find(h, KIND_POOL);
+	if (!p || !value)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (switch_of(p, a)) {
+		*(int *)value = *switch_of(p, a);
+		return CUDA_SUCCESS;
+	}
+	switch (a) {
+	case CU_MEMPOOL_ATTR_RELEASE_THRESHOLD:
+		*(cuuint64_t *)value = p->threshold;
+		return CUDA_SUCCESS;
+	case CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT:
+	case CU_MEMPOOL_ATTR_USED_MEM_CURRENT:
+		*(cuuint64_t *)value = p->used;
+		return CUDA_SUCCESS;
+	case CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH:
+	case CU_MEMPOOL_ATTR_USED_MEM_HIGH:
+		*(cuuint64_t *)value = p->used_high;
+		return CUDA_SUCCESS;
+	default:
+		return CUDA_ERROR_INVALID_VALUE;
+	}
+}
+
+CUresult cuMemPoolSetAttribute(CUmemoryPool h, CUmemPool_attribute a, void *value)
+{
+	guarded g = enter();
+	if (g.error)
+		return g.error;
+	struct pool *p = object_find(h, KIND_POOL);
+	if (!p || !value)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (switch_of(p, a)) {
+		*switch_of(p, a) = *(const int *)value != 0;
+		return CUDA_SUCCESS;
+	}
+	cuuint64_t v = *(const cuuint64_t *)value;
+	switch (a) {
+	case CU_MEMPOOL_ATTR_RELEASE_THRESHOLD:
+		p->threshold = v;
+		return CUDA_SUCCESS;
+	case CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH:
+	case CU_MEMPOOL_ATTR_USED_MEM_HIGH:
+		if (v)
+			return CUDA_ERROR_INVALID_VALUE;
+		p->used_high = p->used;
+		return CUDA_SUCCESS;
+	default:
+		return CUDA_ERROR_INVALID_VALUE;
+	}
+}
+
+CUresult cuMemPoolSetAccess(CUmemoryPool h, const CUmemAccessDesc *map, size_t n)
+{
+	guarded g = enter();
+	if (g.error)
+		return g.error;
+	struct pool *p = object_find(h, KIND_POOL);
+	if (!p || (n && !map))
+		return CUDA_ERROR_INVALID_VALUE;
+	for (size_t i = 0; i < n; i++) {
+		if (map[i].location.type != CU_MEM_LOCATION_TYPE_DEVICE || !context_primary(map[i].location.id))
+			return CUDA_ERROR_INVALID_DEVICE;
+		if (map[i].location.id == p->device && map[i].flags != CU_MEM_ACCESS_FLAGS_PROT_READWRITE)
+			return CUDA_ERROR_INVALID_VALUE;
+	}
+	return CUDA_SUCCESS;
+}
+
+CUresult cuMemPoolGetAccess(CUmemAccess_flags *flags, CUmemoryPool h, CUmemLocation *l)
+{
+	guarded g = enter();
+	if (g.error)
+		return g.error;
+	const struct pool *p = object_find(h, KIND_POOL);
+	if (!p || !flags || !l)
+		return CUDA_ERROR_INVALID_VALUE;
+	*flags = l->type == CU_MEM_LOCATION_TYPE_DEVICE && context_primary(l->id) ? CU_MEM_ACCESS_FLAGS_PROT_READWRITE
+		: CU_MEM_ACCESS_FLAGS_PROT_NONE;
+	return CUDA_SUCCESS;
+}

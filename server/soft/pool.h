@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Stream-ordered memory and its pools. Memory is taken when the call is made and given back when the stream gets to the free.
+ *
+ * Thread rule: see state.h; pool_free_now is called without the lock. */
+#pragma once
+#include "server/soft/stream.h"
+
+struct pool {
+	struct object object;
+	int device;
+	bool standard;              /* the device's default pool */
+	CUmemPoolProps props;
+	size_t most;                /* maxSize; 0: the device's */
+	int follow, opportunistic, internal;    /* the reuse attributes: kept and told, nothing is reused here */
+	uint64_t threshold;
+	uint64_t used, used_high;   /* bytes */
+};
+
+struct pool *pool_default(int device);
+struct pool *pool_current(int device);
+/* Memory from a pool, 0 when there is none (work that will free some is waited for first). */
+uint64_t pool_take(struct pool *p, size_t bytes, struct context *c);
+void pool_free_now(uint64_t p);
+/* Gives back at once, with the lock held. */
+void pool_give(uint64_t p);
