@@ -257,7 +257,7 @@ static bool turn(struct relay *r)
 	if (p[0].revents & (POLLOUT | POLLHUP | POLLERR))
 		r->blocked = false;
 	if (p[2].revents) {
-		log_info("session %u: process %d has ended", r->id, (int)r->pid);
+		log_debug("session %u: process %d has ended", r->id, (int)r->pid);
 		relay_fail(r, ESHUTDOWN, &a);
 	}
 	if (!r->error && !r->closing) {
