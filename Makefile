@@ -82,7 +82,7 @@ tested := $(call objects,wire scudafs) $(filter-out %/main.o,$(call objects,serv
 
 $(B)/tests/tested.a: $(tested)
 	@mkdir -p $(@D)
-	rm -f $@ && $(AR) rcs $@ $^
+	rm -f $@ && $(AR) qcs $@ $^
 $(unit): $(B)/tests/unit/%: $(B)/obj/tests/unit/%.o $(B)/tests/tested.a
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS) $(sanitize) -o $@ $^ $(shell pkg-config --libs check fuse3 openssl jansson) -ldl -lpthread
