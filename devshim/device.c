@@ -16,6 +16,7 @@ static struct {
 	unsigned visible_count;
 	unsigned visible[LIMIT_DEVICES];    /* index in all[] of the application's ordinal */
 	int driver_version;
+	bool soft;
 } devices;
 
 static bool read_device(struct msg *m, struct device *d)
@@ -59,6 +60,11 @@ bool device_read_snapshot(struct msg *m)
 		get_text(m, field, sizeof field);
 		if (!strcmp(field, "driver_version")) {
 			devices.driver_version = (int)get_i64(m);
+		} else if (!strcmp(field, "driver")) {
+			char driver[32];
+
+			get_text(m, driver, sizeof driver);
+			devices.soft = !strcmp(driver, "soft");
 		} else if (!strcmp(field, "devices")) {
 			devices.count = (unsigned)get_array(m, LIMIT_DEVICES);
 			for (unsigned d = 0; d < devices.count && !m->bad; d++) {
@@ -78,6 +84,7 @@ void device_apply_environment(const char *order, const char *visible)
 }
 
 int device_driver_version(void) { return devices.driver_version; }
+bool device_is_soft(void) { return devices.soft; }
 int device_count(void) { return (int)devices.visible_count; }
 
 const struct device *device_get(CUdevice d)

@@ -28,6 +28,8 @@ bool device_read_snapshot(struct msg *m);
 void device_apply_environment(const char *order, const char *visible);
 /* What the snapshot said beside the devices. */
 int device_driver_version(void);
+/* True when the software device serves. */
+bool device_is_soft(void);
 
 /* Devices of the application, in its order. */
 int device_count(void);

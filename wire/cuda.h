@@ -65,7 +65,7 @@ CUresult cuCtxGetStreamPriorityRange(int *leastPriority OPTIONAL, int *greatestP
 		CACHED("never") SINCE(5050);
 CUresult cuCtxResetPersistingL2Cache(void) POST SINCE(11000);
 CUresult cuCtxGetExecAffinity(CUexecAffinityParam *pExecAffinity, CUexecAffinityType type) SINCE(11040);
-CUresult cuCtxRecordEvent(CUcontext hCtx, CUevent hEvent) SINCE(12050);
+CUresult cuCtxRecordEvent(CUcontext hCtx, CUevent hEvent) SHIM SINCE(12050);
 CUresult cuCtxWaitEvent(CUcontext hCtx, CUevent hEvent) SINCE(12050);
 CUresult cuCtxAttach(CUcontext *pctx, unsigned int flags) LOCAL SINCE(2000);
 CUresult cuCtxDetach(CUcontext ctx) LOCAL SINCE(2000);
@@ -112,12 +112,12 @@ CUresult cuLibraryGetKernelCount(unsigned int *count, CUlibrary lib)
 		CACHED("the library is unloaded") SINCE(12040);
 CUresult cuLibraryEnumerateKernels(CUkernel *kernels, unsigned int numKernels, CUlibrary lib) HAND SINCE(12040);
 CUresult cuLibraryGetModule(CUmodule *pMod, CUlibrary library) CACHED("the library is unloaded") SINCE(12000);
-CUresult cuKernelGetFunction(CUfunction *pFunc, CUkernel kernel) CACHED("the library is unloaded") SINCE(12000);
+CUresult cuKernelGetFunction(CUfunction *pFunc, CUkernel kernel) HAND SINCE(12000);
 CUresult cuKernelGetLibrary(CUlibrary *pLib, CUkernel kernel) LOCAL SINCE(12050);
 CUresult cuLibraryGetGlobal(CUdeviceptr *dptr OPTIONAL, size_t *bytes OPTIONAL, CUlibrary library,
 		const char *name STRING) SHIM SINCE(12000);
 CUresult cuLibraryGetManaged(CUdeviceptr *dptr, size_t *bytes, CUlibrary library, const char *name STRING)
-		HAND SINCE(12000);
+		UNSUPPORTED("managed memory is not remoted") SINCE(12000);
 CUresult cuLibraryGetUnifiedFunction(void **fptr, CUlibrary library, const char *symbol)
 		UNSUPPORTED("the legacy interface is not remoted") SINCE(12000);
 CUresult cuKernelGetAttribute(int *pi, CUfunction_attribute attrib, CUkernel kernel, CUdevice dev)
@@ -125,7 +125,7 @@ CUresult cuKernelGetAttribute(int *pi, CUfunction_attribute attrib, CUkernel ker
 CUresult cuKernelSetAttribute(CUfunction_attribute attrib, int val, CUkernel kernel, CUdevice dev)
 		SHIM SINCE(12000);
 CUresult cuKernelSetCacheConfig(CUkernel kernel, CUfunc_cache config, CUdevice dev) SHIM SINCE(12000);
-CUresult cuKernelGetName(const char **name, CUkernel hfunc) LOCAL SINCE(12030);
+CUresult cuKernelGetName(const char **name, CUkernel hfunc) HAND SINCE(12030);
 CUresult cuKernelGetParamInfo(CUkernel kernel, size_t paramIndex, size_t *paramOffset, size_t *paramSize)
 		LOCAL SINCE(12040);
 CUresult cuMemGetInfo_v2(size_t *free, size_t *total) SHIM SINCE(3020);
@@ -133,7 +133,7 @@ CUresult cuMemAlloc_v2(CUdeviceptr *dptr, size_t bytesize) SHIM SINCE(3020);
 CUresult cuMemAllocPitch_v2(CUdeviceptr *dptr, size_t *pPitch, size_t WidthInBytes, size_t Height,
 		unsigned int ElementSizeBytes) SHIM SINCE(3020);
 CUresult cuMemFree_v2(CUdeviceptr dptr) SHIM SINCE(3020);
-CUresult cuMemGetAddressRange_v2(CUdeviceptr *pbase, size_t *psize, CUdeviceptr dptr) LOCAL SINCE(3020);
+CUresult cuMemGetAddressRange_v2(CUdeviceptr *pbase OPTIONAL, size_t *psize OPTIONAL, CUdeviceptr dptr) SHIM SINCE(3020);
 CUresult cuMemAllocHost_v2(void **pp, size_t bytesize) LOCAL SINCE(3020);
 CUresult cuMemFreeHost(void *p) LOCAL SINCE(2000);
 CUresult cuMemHostAlloc(void **pp, size_t bytesize, unsigned int Flags) LOCAL SINCE(2020);
@@ -182,8 +182,8 @@ CUresult cuMemGetHandleForAddressRange(void *handle, CUdeviceptr dptr, size_t si
 		CUmemRangeHandleType handleType, unsigned long long flags)
 		UNSUPPORTED("sharing between processes is not remoted") SINCE(11070);
 CUresult cuMemAddressReserve(CUdeviceptr *ptr, size_t size, size_t alignment, CUdeviceptr addr,
-		unsigned long long flags) SINCE(10020);
-CUresult cuMemAddressFree(CUdeviceptr ptr, size_t size) SINCE(10020);
+		unsigned long long flags) SHIM SINCE(10020);
+CUresult cuMemAddressFree(CUdeviceptr ptr, size_t size) SHIM SINCE(10020);
 CUresult cuMemCreate(CUmemGenericAllocationHandle *handle, size_t size,
 		const CUmemAllocationProp *prop RAW, unsigned long long flags) SINCE(10020);
 CUresult cuMemRelease(CUmemGenericAllocationHandle handle) SINCE(10020);
@@ -250,15 +250,15 @@ CUresult cuPointerSetAttribute(const void *value, CUpointer_attribute attribute,
 		LOCAL SINCE(6000);
 CUresult cuPointerGetAttributes(unsigned int numAttributes, CUpointer_attribute *attributes, void **data,
 		CUdeviceptr ptr) LOCAL SINCE(7000);
-CUresult cuStreamCreate(CUstream *phStream, unsigned int Flags) NEW SINCE(2000);
-CUresult cuStreamCreateWithPriority(CUstream *phStream, unsigned int flags, int priority) NEW SINCE(5050);
+CUresult cuStreamCreate(CUstream *phStream, unsigned int Flags) NEW SHIM SINCE(2000);
+CUresult cuStreamCreateWithPriority(CUstream *phStream, unsigned int flags, int priority) NEW SHIM SINCE(5050);
 CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode *mode INOUT) SHIM SINCE(10010);
 CUresult cuStreamDestroy_v2(CUstream hStream) SHIM SINCE(4000);
-CUresult cuEventCreate(CUevent *phEvent, unsigned int Flags) NEW SINCE(2000);
+CUresult cuEventCreate(CUevent *phEvent, unsigned int Flags) NEW SHIM SINCE(2000);
 CUresult cuEventQuery(CUevent hEvent) SHIM SINCE(2000);
 CUresult cuEventSynchronize(CUevent hEvent) SHIM SINCE(2000);
 CUresult cuEventDestroy_v2(CUevent hEvent) SHIM SINCE(4000);
-CUresult cuEventElapsedTime_v2(float *pMilliseconds, CUevent hStart, CUevent hEnd) SINCE(12080);
+CUresult cuEventElapsedTime_v2(float *pMilliseconds, CUevent hStart, CUevent hEnd) SHIM SINCE(12080);
 CUresult cuImportExternalMemory(CUexternalMemory *extMem_out,
 		const CUDA_EXTERNAL_MEMORY_HANDLE_DESC *memHandleDesc)
 		UNSUPPORTED("graphics and video interoperability") SINCE(10000);
@@ -280,11 +280,11 @@ CUresult cuFuncGetAttribute(int *pi, CUfunction_attribute attrib, CUfunction hfu
 CUresult cuFuncSetAttribute(CUfunction hfunc, CUfunction_attribute attrib, int value) SHIM SINCE(9000);
 CUresult cuFuncSetCacheConfig(CUfunction hfunc, CUfunc_cache config) SHIM SINCE(3000);
 CUresult cuFuncGetModule(CUmodule *hmod, CUfunction hfunc) LOCAL SINCE(11000);
-CUresult cuFuncGetName(const char **name, CUfunction hfunc) LOCAL SINCE(12030);
+CUresult cuFuncGetName(const char **name, CUfunction hfunc) HAND SINCE(12030);
 CUresult cuFuncGetParamInfo(CUfunction func, size_t paramIndex, size_t *paramOffset, size_t *paramSize)
 		LOCAL SINCE(12040);
 CUresult cuFuncIsLoaded(CUfunctionLoadingState *state, CUfunction function) LOCAL SINCE(12040);
-CUresult cuFuncLoad(CUfunction function) CACHED("the module is unloaded") SINCE(12040);
+CUresult cuFuncLoad(CUfunction function) LOCAL SINCE(12040);
 CUresult cuLaunchCooperativeKernelMultiDevice(CUDA_LAUNCH_PARAMS *launchParamsList,
 		unsigned int numDevices, unsigned int flags) UNSUPPORTED("the legacy interface is not remoted") SINCE(9000);
 CUresult cuFuncSetBlockShape(CUfunction hfunc, int x, int y, int z)
@@ -477,17 +477,17 @@ CUresult cuGraphExecNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode, CUg
 CUresult cuGraphConditionalHandleCreate(CUgraphConditionalHandle *pHandle_out, CUgraph hGraph,
 		CUcontext ctx, unsigned int defaultLaunchValue, unsigned int flags) SINCE(12030);
 CUresult cuOccupancyMaxActiveBlocksPerMultiprocessor(int *numBlocks, CUfunction func, int blockSize,
-		size_t dynamicSMemSize) CACHED("cuFuncSetAttribute") SINCE(6050);
+		size_t dynamicSMemSize) LOCAL SINCE(6050);
 CUresult cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int *numBlocks, CUfunction func,
 		int blockSize, size_t dynamicSMemSize,
 		unsigned int flags) CACHED("cuFuncSetAttribute") SINCE(7000);
 CUresult cuOccupancyMaxPotentialBlockSize(int *minGridSize, int *blockSize, CUfunction func,
 		CUoccupancyB2DSize blockSizeToDynamicSMemSize,
-		size_t dynamicSMemSize, int blockSizeLimit) HAND SINCE(6050);
+		size_t dynamicSMemSize, int blockSizeLimit) LOCAL SINCE(6050);
 CUresult cuOccupancyMaxPotentialBlockSizeWithFlags(int *minGridSize, int *blockSize, CUfunction func,
 		CUoccupancyB2DSize blockSizeToDynamicSMemSize,
 		size_t dynamicSMemSize, int blockSizeLimit,
-		unsigned int flags) HAND SINCE(7000);
+		unsigned int flags) LOCAL SINCE(7000);
 CUresult cuOccupancyAvailableDynamicSMemPerBlock(size_t *dynamicSmemSize, CUfunction func, int numBlocks,
 		int blockSize) CACHED("cuFuncSetAttribute") SINCE(10020);
 CUresult cuOccupancyMaxPotentialClusterSize(int *clusterSize, CUfunction func, const CUlaunchConfig *config)
@@ -761,21 +761,21 @@ CUresult cuMemcpyDtoH_v2(void *dstHost, CUdeviceptr srcDevice, size_t ByteCount)
 CUresult cuMemcpyDtoD_v2(CUdeviceptr dstDevice, CUdeviceptr srcDevice, size_t ByteCount)
 		HAND SINCE(3020) PTDS(7000);
 CUresult cuMemcpyDtoA_v2(CUarray dstArray, size_t dstOffset, CUdeviceptr srcDevice, size_t ByteCount)
-		HAND SINCE(3020) PTDS(7000);
+		LOCAL SINCE(3020) PTDS(7000);
 CUresult cuMemcpyAtoD_v2(CUdeviceptr dstDevice, CUarray srcArray, size_t srcOffset, size_t ByteCount)
-		HAND SINCE(3020) PTDS(7000);
+		LOCAL SINCE(3020) PTDS(7000);
 CUresult cuMemcpyHtoA_v2(CUarray dstArray, size_t dstOffset, const void *srcHost, size_t ByteCount)
-		HAND SINCE(3020) PTDS(7000);
+		LOCAL SINCE(3020) PTDS(7000);
 CUresult cuMemcpyAtoH_v2(void *dstHost, CUarray srcArray, size_t srcOffset, size_t ByteCount)
-		HAND SINCE(3020) PTDS(7000);
+		LOCAL SINCE(3020) PTDS(7000);
 CUresult cuMemcpyAtoA_v2(CUarray dstArray, size_t dstOffset, CUarray srcArray, size_t srcOffset,
-		size_t ByteCount) HAND SINCE(3020) PTDS(7000);
+		size_t ByteCount) LOCAL SINCE(3020) PTDS(7000);
 CUresult cuMemcpyHtoAAsync_v2(CUarray dstArray, size_t dstOffset, const void *srcHost, size_t ByteCount,
-		CUstream hStream) HAND SINCE(3020) PTSZ(7000);
+		CUstream hStream) LOCAL SINCE(3020) PTSZ(7000);
 CUresult cuMemcpyAtoHAsync_v2(void *dstHost, CUarray srcArray, size_t srcOffset, size_t ByteCount,
-		CUstream hStream) HAND SINCE(3020) PTSZ(7000);
-CUresult cuMemcpy2D_v2(const CUDA_MEMCPY2D *pCopy) HAND SINCE(3020) PTDS(7000);
-CUresult cuMemcpy2DUnaligned_v2(const CUDA_MEMCPY2D *pCopy) HAND SINCE(3020) PTDS(7000);
+		CUstream hStream) LOCAL SINCE(3020) PTSZ(7000);
+CUresult cuMemcpy2D_v2(const CUDA_MEMCPY2D *pCopy) LOCAL SINCE(3020) PTDS(7000);
+CUresult cuMemcpy2DUnaligned_v2(const CUDA_MEMCPY2D *pCopy) LOCAL SINCE(3020) PTDS(7000);
 CUresult cuMemcpy3D_v2(const CUDA_MEMCPY3D *pCopy) HAND SINCE(3020) PTDS(7000);
 CUresult cuMemcpyHtoDAsync_v2(CUdeviceptr dstDevice, const void *srcHost, size_t ByteCount,
 		CUstream hStream) HAND SINCE(3020) PTSZ(7000);
@@ -783,7 +783,7 @@ CUresult cuMemcpyDtoHAsync_v2(void *dstHost, CUdeviceptr srcDevice, size_t ByteC
 		HAND SINCE(3020) PTSZ(7000);
 CUresult cuMemcpyDtoDAsync_v2(CUdeviceptr dstDevice, CUdeviceptr srcDevice, size_t ByteCount,
 		CUstream hStream) HAND SINCE(3020) PTSZ(7000);
-CUresult cuMemcpy2DAsync_v2(const CUDA_MEMCPY2D *pCopy, CUstream hStream) HAND SINCE(3020) PTSZ(7000);
+CUresult cuMemcpy2DAsync_v2(const CUDA_MEMCPY2D *pCopy, CUstream hStream) LOCAL SINCE(3020) PTSZ(7000);
 CUresult cuMemcpy3DAsync_v2(const CUDA_MEMCPY3D *pCopy, CUstream hStream) HAND SINCE(3020) PTSZ(7000);
 CUresult cuMemsetD8_v2(CUdeviceptr dstDevice, unsigned char uc, size_t N) SHIM SINCE(3020) PTDS(7000);
 CUresult cuMemsetD16_v2(CUdeviceptr dstDevice, unsigned short us, size_t N) SHIM SINCE(3020) PTDS(7000);
@@ -794,24 +794,24 @@ CUresult cuMemsetD2D16_v2(CUdeviceptr dstDevice, size_t dstPitch, unsigned short
 		size_t Height) SHIM SINCE(3020) PTDS(7000);
 CUresult cuMemsetD2D32_v2(CUdeviceptr dstDevice, size_t dstPitch, unsigned int ui, size_t Width,
 		size_t Height) SHIM SINCE(3020) PTDS(7000);
-CUresult cuMemcpy(CUdeviceptr dst, CUdeviceptr src, size_t ByteCount) HAND SINCE(4000) PTDS(7000);
+CUresult cuMemcpy(CUdeviceptr dst, CUdeviceptr src, size_t ByteCount) LOCAL SINCE(4000) PTDS(7000);
 CUresult cuMemcpyAsync(CUdeviceptr dst, CUdeviceptr src, size_t ByteCount, CUstream hStream)
-		HAND SINCE(4000) PTSZ(7000);
+		LOCAL SINCE(4000) PTSZ(7000);
 CUresult cuMemcpyPeer(CUdeviceptr dstDevice, CUcontext dstContext, CUdeviceptr srcDevice,
-		CUcontext srcContext, size_t ByteCount) HAND SINCE(4000) PTDS(7000);
+		CUcontext srcContext, size_t ByteCount) LOCAL SINCE(4000) PTDS(7000);
 CUresult cuMemcpyPeerAsync(CUdeviceptr dstDevice, CUcontext dstContext, CUdeviceptr srcDevice,
-		CUcontext srcContext, size_t ByteCount, CUstream hStream) HAND SINCE(4000) PTSZ(7000);
-CUresult cuMemcpy3DPeer(const CUDA_MEMCPY3D_PEER *pCopy) HAND SINCE(4000) PTDS(7000);
-CUresult cuMemcpy3DPeerAsync(const CUDA_MEMCPY3D_PEER *pCopy, CUstream hStream) HAND SINCE(4000) PTSZ(7000);
+		CUcontext srcContext, size_t ByteCount, CUstream hStream) LOCAL SINCE(4000) PTSZ(7000);
+CUresult cuMemcpy3DPeer(const CUDA_MEMCPY3D_PEER *pCopy) LOCAL SINCE(4000) PTDS(7000);
+CUresult cuMemcpy3DPeerAsync(const CUDA_MEMCPY3D_PEER *pCopy, CUstream hStream) LOCAL SINCE(4000) PTSZ(7000);
 CUresult cuMemcpyBatchAsync(CUdeviceptr *dsts, CUdeviceptr *srcs, size_t *sizes, size_t count,
 		CUmemcpyAttributes *attrs, size_t *attrsIdxs, size_t numAttrs, size_t *failIdx,
-		CUstream hStream) SINCE(12080) PTSZ(12080);
+		CUstream hStream) LOCAL SINCE(12080) PTSZ(12080);
 CUresult cuMemcpy3DBatchAsync(size_t numOps, CUDA_MEMCPY3D_BATCH_OP *opList, size_t *failIdx,
 		unsigned long long flags, CUstream hStream)
 		UNSUPPORTED("batched operations are not remoted") SINCE(12080) PTSZ(12080);
 CUresult cuMemcpyBatchAsync_v2(CUdeviceptr *dsts, CUdeviceptr *srcs, size_t *sizes, size_t count,
 		CUmemcpyAttributes *attrs, size_t *attrsIdxs, size_t numAttrs,
-		CUstream hStream) SINCE(13000) PTSZ(13000);
+		CUstream hStream) LOCAL SINCE(13000) PTSZ(13000);
 CUresult cuMemcpy3DBatchAsync_v2(size_t numOps, CUDA_MEMCPY3D_BATCH_OP *opList, unsigned long long flags,
 		CUstream hStream) UNSUPPORTED("batched operations are not remoted") SINCE(13000) PTSZ(13000);
 CUresult cuMemsetD8Async(CUdeviceptr dstDevice, unsigned char uc, size_t N, CUstream hStream)
@@ -829,14 +829,14 @@ CUresult cuMemsetD2D32Async(CUdeviceptr dstDevice, size_t dstPitch, unsigned int
 CUresult cuStreamGetPriority(CUstream hStream, int *priority) SHIM SINCE(5050) PTSZ(7000);
 CUresult cuStreamGetId(CUstream hStream, unsigned long long *streamId)
 		CACHED("the stream dies") SINCE(12000) PTSZ(12000);
-CUresult cuStreamGetFlags(CUstream hStream, unsigned int *flags) LOCAL SINCE(5050) PTSZ(7000);
+CUresult cuStreamGetFlags(CUstream hStream, unsigned int *flags) SHIM SINCE(5050) PTSZ(7000);
 CUresult cuStreamGetDevice(CUstream hStream, CUdevice *device) LOCAL SINCE(12080) PTSZ(12080);
-CUresult cuStreamGetCtx(CUstream hStream, CUcontext *pctx) CACHED("the stream dies") SINCE(9020) PTSZ(9020);
+CUresult cuStreamGetCtx(CUstream hStream, CUcontext *pctx) LOCAL SINCE(9020) PTSZ(9020);
 CUresult cuStreamGetCtx_v2(CUstream hStream, CUcontext *pCtx, CUgreenCtx *pGreenCtx)
-		HAND SINCE(12050) PTSZ(12050);
+		LOCAL SINCE(12050) PTSZ(12050);
 CUresult cuStreamWaitEvent(CUstream hStream, CUevent hEvent, unsigned int Flags) SHIM SINCE(3020) PTSZ(7000);
 CUresult cuStreamAddCallback(CUstream hStream, CUstreamCallback callback, void *userData,
-		unsigned int flags) HAND SINCE(5000) PTSZ(7000);
+		unsigned int flags) LOCAL SINCE(5000) PTSZ(7000);
 CUresult cuStreamAttachMemAsync(CUstream hStream, CUdeviceptr dptr, size_t length, unsigned int flags)
 		UNSUPPORTED("managed memory is not remoted") SINCE(6000) PTSZ(7000);
 CUresult cuStreamQuery(CUstream hStream) SHIM SINCE(2000) PTSZ(7000);
@@ -865,15 +865,15 @@ CUresult cuStreamWaitValue64(CUstream stream, CUdeviceptr addr, cuuint64_t value
 CUresult cuStreamBatchMemOp(CUstream stream, unsigned int count, CUstreamBatchMemOpParams *paramArray,
 		unsigned int flags) SAME(cuStreamBatchMemOp_v2) SINCE(8000) PTSZ(8000);
 CUresult cuStreamWriteValue32_v2(CUstream stream, CUdeviceptr addr, cuuint32_t value, unsigned int flags)
-		POST SINCE(11070) PTSZ(11070);
+		SHIM SINCE(11070) PTSZ(11070);
 CUresult cuStreamWaitValue32_v2(CUstream stream, CUdeviceptr addr, cuuint32_t value, unsigned int flags)
-		POST SINCE(11070) PTSZ(11070);
+		SHIM SINCE(11070) PTSZ(11070);
 CUresult cuStreamWriteValue64_v2(CUstream stream, CUdeviceptr addr, cuuint64_t value, unsigned int flags)
-		POST SINCE(11070) PTSZ(11070);
+		SHIM SINCE(11070) PTSZ(11070);
 CUresult cuStreamWaitValue64_v2(CUstream stream, CUdeviceptr addr, cuuint64_t value, unsigned int flags)
-		POST SINCE(11070) PTSZ(11070);
-CUresult cuStreamBatchMemOp_v2(CUstream stream, unsigned int count, CUstreamBatchMemOpParams *paramArray,
-		unsigned int flags) SINCE(11070) PTSZ(11070);
+		SHIM SINCE(11070) PTSZ(11070);
+CUresult cuStreamBatchMemOp_v2(CUstream stream, unsigned int count, CUstreamBatchMemOpParams *paramArray COUNT(count) IN RAW,
+		unsigned int flags) SHIM SINCE(11070) PTSZ(11070);
 CUresult cuMemPrefetchAsync(CUdeviceptr devPtr, size_t count, CUdevice dstDevice, CUstream hStream)
 		UNSUPPORTED("managed memory is not remoted") SINCE(8000) PTSZ(8000);
 CUresult cuMemPrefetchAsync_v2(CUdeviceptr devPtr, size_t count, CUmemLocation location,
@@ -902,16 +902,16 @@ CUresult cuWaitExternalSemaphoresAsync(const CUexternalSemaphore *extSemArray,
 		const CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS *paramsArray,
 		unsigned int numExtSems, CUstream stream)
 		UNSUPPORTED("graphics and video interoperability") SINCE(10000) PTSZ(10000);
-CUresult cuStreamBeginCapture(CUstream hStream) SINCE(10000) PTSZ(10000);
-CUresult cuStreamBeginCapture_v2(CUstream hStream, CUstreamCaptureMode mode) SINCE(10010) PTSZ(10010);
+CUresult cuStreamBeginCapture(CUstream hStream) SHIM SINCE(10000) PTSZ(10000);
+CUresult cuStreamBeginCapture_v2(CUstream hStream, CUstreamCaptureMode mode) SHIM SINCE(10010) PTSZ(10010);
 CUresult cuStreamBeginCaptureToGraph(CUstream hStream, CUgraph hGraph, const CUgraphNode *dependencies,
 		const CUgraphEdgeData *dependencyData, size_t numDependencies,
 		CUstreamCaptureMode mode) SINCE(12030) PTSZ(12030);
-CUresult cuStreamEndCapture(CUstream hStream, CUgraph *phGraph) SINCE(10000) PTSZ(10000);
+CUresult cuStreamEndCapture(CUstream hStream, CUgraph *phGraph) SHIM SINCE(10000) PTSZ(10000);
 CUresult cuStreamIsCapturing(CUstream hStream, CUstreamCaptureStatus *captureStatus)
 		SHIM SINCE(10000) PTSZ(10000);
 CUresult cuStreamGetCaptureInfo(CUstream hStream, CUstreamCaptureStatus *captureStatus_out,
-		cuuint64_t *id_out OPTIONAL) SINCE(10010) PTSZ(10010);
+		cuuint64_t *id_out OPTIONAL) SHIM SINCE(10010) PTSZ(10010);
 CUresult cuStreamGetCaptureInfo_v2(CUstream hStream, CUstreamCaptureStatus *captureStatus_out,
 		cuuint64_t *id_out, CUgraph *graph_out,
 		const CUgraphNode **dependencies_out, size_t *numDependencies_out) HAND SINCE(11030) PTSZ(11030);
@@ -950,10 +950,8 @@ CUresult cuGraphAddNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphN
 		size_t numDependencies, CUgraphNodeParams *nodeParams)
 		UNSUPPORTED("this part of the graph interface is not remoted") SINCE(12020);
 CUresult cuStreamCopyAttributes(CUstream dstStream, CUstream srcStream) POST SINCE(11000) PTSZ(11000);
-CUresult cuStreamGetAttribute(CUstream hStream, CUstreamAttrID attr, CUstreamAttrValue *value)
-		UNSUPPORTED("not remoted") SINCE(11000) PTSZ(11000);
-CUresult cuStreamSetAttribute(CUstream hStream, CUstreamAttrID attr, const CUstreamAttrValue *param)
-		UNSUPPORTED("not remoted") SINCE(11000) PTSZ(11000);
+CUresult cuStreamGetAttribute(CUstream hStream, CUstreamAttrID attr, CUstreamAttrValue *value RAW) SINCE(11000) PTSZ(11000);
+CUresult cuStreamSetAttribute(CUstream hStream, CUstreamAttrID attr, const CUstreamAttrValue *param RAW) SINCE(11000) PTSZ(11000);
 CUresult cuIpcOpenMemHandle(CUdeviceptr *pdptr, CUipcMemHandle handle, unsigned int Flags)
 		SAME(cuIpcOpenMemHandle_v2) SINCE(4010);
 CUresult cuGraphInstantiate(CUgraphExec *phGraphExec, CUgraph hGraph, CUgraphNode *phErrorNode,

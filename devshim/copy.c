@@ -1,0 +1,536 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* How copies travel (docs/protocol.md, wire/copy.h):
+ *
+ *   to the device    the bytes go with the record, which is posted when the address is known and nothing can hold it up. Pinned memory that
+ *                    earlier work of the stream may still write is read when the stream gets there: a host function of ours fetches it.
+ *   to the host      a wait that brings the bytes; asynchronous and to pinned memory: small ones are told by a later answer, large ones fetched by
+ *                    a host function of ours at their turn, so that nothing has to be kept and the stream's order holds by itself.
+ *   on the device    posted.
+ *   in the program   by memcpy, once the stream has nothing to do.
+ *
+ * In a capture, copies with a side in the program become host functions that run at each replay.
+ *
+ * Thread rule: any thread. `lock` guards the list of copies that wait to be told. */
+#include "devshim/copy.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include "devshim/call.h"
+#include "devshim/context.h"
+#include "devshim/range.h"
+#include "devshim/transfer.h"
+#include "devshim/upcall.h"
+#include "devshim/work.h"
+#include "wire/copy.h"
+#include "wire/cuda.h"
+#include "wire/limits.h"
+#include "wire/log.h"
+#include "cuda.calls.h"
+#include "cuda.remote.h"
+
+/* Copies to pinned memory whose bytes have not been told. */
+struct untold {
+	struct untold *next;
+	uintptr_t to;
+	size_t n;                   /* bytes from the first to behind the last in memory */
+	size_t bytes;
+	struct work *work;
+	uint64_t seq;
+};
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct untold *untold;
+
+/* A copy that runs when its stream gets there, on the upcall thread. */
+struct aside {
+	struct copy copy;
+	struct context *context;
+	bool once;
+};
+
+static uint8_t *host_base(const struct copy_side *s)
+{
+	return (uint8_t *)(uintptr_t)s->address + s->z * s->pitch * s->height + s->y * s->pitch + s->x;
+}
+
+static struct transfer place_of(const struct copy *k, const struct copy_side *s)
+{
+	return (struct transfer){.to = host_base(s), .width = k->w, .height = k->h, .depth = k->d, .pitch = s->pitch,
+		.slice = s->pitch * s->height};
+}
+
+static size_t total(const struct copy *k) { return k->w * k->h * k->d; }
+
+/* From the first to behind the last byte in memory. */
+static size_t span(const struct copy *k, const struct copy_side *s)
+{
+	return (k->d - 1) * s->pitch * s->height + (k->h - 1) * s->pitch + k->w;
+}
+
+static bool contiguous(const struct copy *k, const struct copy_side *s)
+{
+	return (k->h == 1 || s->pitch == k->w) && (k->d == 1 || s->pitch * s->height == k->w * k->h);
+}
+
+/* Bytes that wait to be told; forgets those whose stream is known to be past them. */
+static size_t untold_bytes(uintptr_t from, size_t n, bool *overlap)
+{
+	size_t bytes = 0;
+
+	*overlap = false;
+	if (!__atomic_load_n(&untold, __ATOMIC_RELAXED))
+		return 0;
+	pthread_mutex_lock(&lock);
+	for (struct untold **u = &untold; *u; ) {
+		struct untold *c = *u;
+
+		if (atomic_load(&c->work->done) >= c->seq) {
+			*u = c->next;
+			free(c);
+			continue;
+		}
+		bytes += c->bytes;
+		*overlap |= from < c->to + c->n && c->to < from + n;
+		u = &c->next;
+	}
+	pthread_mutex_unlock(&lock);
+	return bytes;
+}
+
+static void note_untold(struct untold *u)
+{
+	pthread_mutex_lock(&lock);
+	u->next = untold;
+	untold = u;
+	pthread_mutex_unlock(&lock);
+}
+
+/* Every answer brings what has finished; this one is asked for nothing else. */
+void copy_collect(void)
+{
+	int least, greatest;
+	bool overlap;
+
+	if (untold_bytes(0, 0, &overlap))
+		remote_cuCtxGetStreamPriorityRange(&least, &greatest);
+}
+
+/* ---- encoding */
+
+static bool put_side(struct call *c, const struct copy_side *s)
+{
+	put_u64(&c->out, s->type);
+	put_u64(&c->out, s->type == CU_MEMORYTYPE_DEVICE ? s->address : 0);
+	if (s->type != CU_MEMORYTYPE_ARRAY)
+		put_u64(&c->out, 0);
+	else if (!put_handle(c, HANDLE_CUarray, s->array))
+		return false;
+	put_u64(&c->out, s->x);
+	put_u64(&c->out, s->y);
+	put_u64(&c->out, s->z);
+	put_u64(&c->out, s->lod);
+	put_u64(&c->out, s->pitch);
+	put_u64(&c->out, s->height);
+	return true;
+}
+
+static unsigned call_of(const struct copy *k, bool async)
+{
+	if (!k->linear)
+		return async ? CALL_cuMemcpy3DAsync_v2 : CALL_cuMemcpy3D_v2;
+	if (k->src.type == CU_MEMORYTYPE_HOST)
+		return async ? CALL_cuMemcpyHtoDAsync_v2 : CALL_cuMemcpyHtoD_v2;
+	if (k->dst.type == CU_MEMORYTYPE_HOST)
+		return async ? CALL_cuMemcpyDtoHAsync_v2 : CALL_cuMemcpyDtoH_v2;
+	return async ? CALL_cuMemcpyDtoDAsync_v2 : CALL_cuMemcpyDtoD_v2;
+}
+
+static CUresult encode(struct call *c, const struct copy *k, enum copy_mode mode, CUstream stream, uint64_t transfer)
+{
+	CUresult r = call_begin(c, call_of(k, mode == COPY_ASYNC));
+
+	if (r)
+		return r;
+	put_u64(&c->out, mode);
+	if (mode != COPY_ASYNC)
+		put_u64(&c->out, 0);
+	else if (!put_handle(c, HANDLE_CUstream, stream))
+		return handle_error(HANDLE_CUstream);
+	if (!k->linear) {
+		if (!put_side(c, &k->src) || !put_side(c, &k->dst))
+			return handle_error(HANDLE_CUarray);
+		put_u64(&c->out, k->w);
+		put_u64(&c->out, k->h);
+		put_u64(&c->out, k->d);
+		put_u64(&c->out, transfer);
+		return CUDA_SUCCESS;
+	}
+	if (k->dst.type == CU_MEMORYTYPE_DEVICE)
+		put_u64(&c->out, k->dst.address);
+	if (k->src.type == CU_MEMORYTYPE_DEVICE)
+		put_u64(&c->out, k->src.address);
+	put_u64(&c->out, k->w);
+	if (k->dst.type == CU_MEMORYTYPE_HOST)
+		put_u64(&c->out, transfer);
+	return CUDA_SUCCESS;
+}
+
+static CUresult wait_for(struct call *c)
+{
+	CUresult r = call_wait(c);
+
+	return call_end(c, r);
+}
+
+/* ---- the ways */
+
+/* Sends the bytes along. */
+static CUresult send_bytes(const struct copy *k, enum copy_mode mode, CUstream stream, bool post, uint64_t *seq)
+{
+	struct call c;
+	void *packed = NULL;
+	CUresult r = encode(&c, k, mode, stream, 0);
+
+	if (r)
+		return r;
+	c.bulk = host_base(&k->src);
+	c.bulk_len = total(k);
+	if (!contiguous(k, &k->src)) {
+		uint8_t *p = packed = malloc(total(k));
+
+		if (!p)
+			return CUDA_ERROR_OUT_OF_MEMORY;
+		for (size_t z = 0; z < k->d; z++)
+			for (size_t y = 0; y < k->h; y++, p += k->w)
+				memcpy(p, (const uint8_t *)c.bulk + z * k->src.pitch * k->src.height + y * k->src.pitch, k->w);
+		c.bulk = packed;
+	}
+	r = post ? call_post(&c) : wait_for(&c);
+	free(packed);
+	*seq = c.seq;
+	return r;
+}
+
+/* Waits for the bytes: small ones are in the answer, others come as data. */
+static CUresult fetch_bytes(const struct copy *k, enum copy_mode mode, CUstream stream)
+{
+	struct transfer t = place_of(k, &k->dst);
+	size_t n = total(k);
+	struct call c;
+	CUresult r;
+
+	if (n <= LIMIT_REPLY) {
+		bool direct = contiguous(k, &k->dst);
+		void *p = direct ? t.to : malloc(n);
+
+		r = p ? encode(&c, k, mode, stream, 0) : CUDA_ERROR_OUT_OF_MEMORY;
+		if (!r) {
+			c.bulk_out = p;
+			c.bulk_out_len = n;
+			r = wait_for(&c);
+			if (!r && !direct)
+				transfer_place(&t, 0, p, n);
+		}
+		if (!direct)
+			free(p);
+		return r;
+	}
+	uint64_t id = transfer_new(&t);
+
+	if (!id)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	r = encode(&c, k, mode, stream, id);
+	if (r) {
+		transfer_drop(id);
+		return r;
+	}
+	r = call_wait_transfer(&c, id);
+	return call_end(&c, r);
+}
+
+static void copy_in_program(const struct copy *k)
+{
+	const uint8_t *from = host_base(&k->src);
+	uint8_t *to = host_base(&k->dst);
+
+	for (size_t z = 0; z < k->d; z++)
+		for (size_t y = 0; y < k->h; y++)
+			memmove(to + z * k->dst.pitch * k->dst.height + y * k->dst.pitch,
+				from + z * k->src.pitch * k->src.height + y * k->src.pitch, k->w);
+}
+
+/* ---- at the stream's turn */
+
+static void run_aside(void *arg)
+{
+	struct aside *a = arg;
+	struct thread *t = thread_self();
+	struct context *was = t ? t->current : NULL;
+	CUresult r = CUDA_ERROR_OUT_OF_MEMORY;
+	uint64_t seq;
+
+	if (t) {
+		t->current = a->context;
+		if (a->copy.src.type == CU_MEMORYTYPE_HOST && a->copy.dst.type == CU_MEMORYTYPE_HOST) {
+			copy_in_program(&a->copy);
+			r = CUDA_SUCCESS;
+		} else if (a->copy.src.type == CU_MEMORYTYPE_HOST) {
+			r = send_bytes(&a->copy, COPY_ASIDE, NULL, false, &seq);
+		} else {
+			r = fetch_bytes(&a->copy, COPY_ASIDE, NULL);
+		}
+		t->current = was;
+	}
+	if (r)
+		log_error("an asynchronous copy of %zu bytes failed: %d", total(&a->copy), r);
+	if (a->once)
+		free(a);
+}
+
+/* Queues it as a host function. In a capture it stays for all replays: graphs do not tell when the last one is over. */
+static CUresult run_later(const struct copy *k, CUstream stream, struct work *w, bool once)
+{
+	struct aside *a = malloc(sizeof *a);
+	struct call c;
+	uint64_t id = 0;
+	CUresult r;
+
+	if (a) {
+		*a = (struct aside){.copy = *k, .context = context_current(), .once = once};
+		id = upcall_new(run_aside, a, once);
+	}
+	if (!id) {
+		free(a);
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	}
+	r = call_begin(&c, CALL_cuLaunchHostFunc);
+	if (!r && !put_handle(&c, HANDLE_CUstream, stream))
+		r = handle_error(HANDLE_CUstream);
+	if (!r) {
+		put_u64(&c.out, id);
+		r = once ? call_post(&c) : wait_for(&c);
+	}
+	if (r) {
+		upcall_drop(id);
+		free(a);
+		return r;
+	}
+	work_gated(w, c.seq);
+	return r;
+}
+
+/* ---- which way */
+
+static CUresult to_device(const struct copy *k, bool async, CUstream stream, struct work *w)
+{
+	uint64_t mark = work_mark(), seq;
+	bool overlap, known = k->dst.type == CU_MEMORYTYPE_DEVICE && k->dst.known;
+	CUresult r;
+
+	untold_bytes((uintptr_t)host_base(&k->src), span(k, &k->src), &overlap);
+	if (!async) {
+		if (overlap && (r = cuCtxSynchronize()))
+			return r;
+		bool post = known && !work_is_busy(w);
+
+		r = send_bytes(k, COPY_SYNC, NULL, post, &seq);
+		if (!r && !post)
+			work_done(w, mark);
+		return r;
+	}
+	if (k->src.pinned && work_is_gated(w))
+		return run_later(k, stream, w, true);
+	if (overlap && (r = cuCtxSynchronize()))
+		return r;
+	r = send_bytes(k, COPY_ASYNC, stream, known && ((k->linear && k->w <= COPY_SMALL) || !work_is_gated(w)), &seq);
+	if (!r)
+		work_posted(w, seq);
+	return r;
+}
+
+/* A small copy to pinned memory, told by a later answer. */
+static CUresult to_host_told(const struct copy *k, CUstream stream, struct work *w)
+{
+	struct transfer t = place_of(k, &k->dst);
+	struct untold *u = malloc(sizeof *u);
+	uint64_t id = u ? transfer_new(&t) : 0;
+	struct call c;
+	CUresult r = id ? encode(&c, k, COPY_ASYNC, stream, id) : CUDA_ERROR_OUT_OF_MEMORY;
+
+	if (!r)
+		r = call_post(&c);
+	if (r) {
+		if (id)
+			transfer_drop(id);
+		free(u);
+		return r;
+	}
+	*u = (struct untold){.to = (uintptr_t)t.to, .n = span(k, &k->dst), .bytes = total(k), .work = w, .seq = c.seq};
+	work_posted(w, c.seq);
+	note_untold(u);
+	return r;
+}
+
+static CUresult to_host(const struct copy *k, bool async, CUstream stream, struct work *w)
+{
+	uint64_t mark = work_mark();
+	bool overlap, known = k->src.type == CU_MEMORYTYPE_DEVICE && k->src.known;
+	CUresult r;
+
+	if (async && k->dst.pinned && known && !process_blocking) {
+		if (total(k) <= COPY_DELIVERY && untold_bytes(0, 0, &overlap) + total(k) <= COPY_DELIVERIES)
+			return to_host_told(k, stream, w);
+		return run_later(k, stream, w, true);
+	}
+	r = fetch_bytes(k, async ? COPY_ASYNC : COPY_SYNC, stream);
+	if (!r)
+		work_done(w, mark);
+	return r;
+}
+
+static CUresult on_device(const struct copy *k, bool async, CUstream stream, struct work *w)
+{
+	bool known = (k->src.type != CU_MEMORYTYPE_DEVICE || k->src.known) && (k->dst.type != CU_MEMORYTYPE_DEVICE || k->dst.known);
+	struct call c;
+	CUresult r = encode(&c, k, async ? COPY_ASYNC : COPY_SYNC, stream, 0);
+
+	if (r)
+		return r;
+	r = known && k->linear ? call_post(&c) : wait_for(&c);
+	if (!r)
+		work_posted(w, c.seq);
+	return r;
+}
+
+static CUresult in_program(const struct copy *k, bool async, CUstream stream, struct work *w)
+{
+	CUresult r = CUDA_SUCCESS;
+
+	if (async && work_is_gated(w))
+		return run_later(k, stream, w, true);
+	if (work_is_busy(w))
+		r = async ? cuStreamSynchronize(stream) : cuCtxSynchronize();
+	if (!r)
+		copy_in_program(k);
+	return r;
+}
+
+CUresult copy_run(const struct copy *k, bool async, CUstream stream)
+{
+	struct work *w = work_of(async ? stream : NULL);
+	bool from = k->src.type == CU_MEMORYTYPE_HOST, to = k->dst.type == CU_MEMORYTYPE_HOST;
+
+	if (!w)
+		return async ? handle_error(HANDLE_CUstream) : CUDA_ERROR_INVALID_CONTEXT;
+	if (async && (from || to) && work_capturing()) {
+		CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
+		CUresult r = cuStreamIsCapturing(stream, &status);
+
+		if (r)
+			return r;
+		if (status != CU_STREAM_CAPTURE_STATUS_NONE)
+			return run_later(k, stream, w, false);
+	}
+	if (from && to)
+		return in_program(k, async, stream, w);
+	if (from)
+		return to_device(k, async, stream, w);
+	return to ? to_host(k, async, stream, w) : on_device(k, async, stream, w);
+}
+
+/* ---- linear copies */
+
+/* What an address is. Returns false when the table shows that the copy would leave its range. */
+static bool linear_side(struct copy_side *s, uint64_t p, size_t n, bool host)
+{
+	struct range r;
+
+	*s = (struct copy_side){.address = p, .pitch = n, .height = 1};
+	if (!range_find(p, &r)) {
+		s->type = host ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_DEVICE;
+		return true;
+	}
+	s->type = range_is_host(&r) ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_DEVICE;
+	if (r.kind == RANGE_VIRTUAL)
+		return true;
+	if (n > r.size - (p - r.base))
+		return host && range_is_host(&r);       /* behind pinned memory there may be more of the program's */
+	s->pinned = range_is_host(&r);
+	s->known = !s->pinned;
+	return true;
+}
+
+CUresult copy_linear(uint64_t dst, bool dst_host, uint64_t src, bool src_host, size_t n, bool async, CUstream stream)
+{
+	struct context *ctx;
+	struct copy k = {.w = n, .h = 1, .d = 1, .linear = true};
+	CUresult r = context_check(&ctx);
+
+	if (r)
+		return r;
+	if (async && !work_of(stream))
+		return handle_error(HANDLE_CUstream);
+	if (!n)
+		return CUDA_SUCCESS;
+	if (!dst || !src || n > LIMIT_BULK || !linear_side(&k.dst, dst, n, dst_host) || !linear_side(&k.src, src, n, src_host))
+		return CUDA_ERROR_INVALID_VALUE;
+	return copy_run(&k, async, stream);
+}
+
+#define ADDRESS(p) ((uint64_t)(uintptr_t)(p))
+
+CUresult cuMemcpyHtoD_v2(CUdeviceptr dst, const void *src, size_t n)
+{
+	return copy_linear(dst, false, ADDRESS(src), true, n, false, NULL);
+}
+
+CUresult cuMemcpyHtoDAsync_v2(CUdeviceptr dst, const void *src, size_t n, CUstream s)
+{
+	return copy_linear(dst, false, ADDRESS(src), true, n, true, s);
+}
+
+CUresult cuMemcpyDtoH_v2(void *dst, CUdeviceptr src, size_t n)
+{
+	return copy_linear(ADDRESS(dst), true, src, false, n, false, NULL);
+}
+
+CUresult cuMemcpyDtoHAsync_v2(void *dst, CUdeviceptr src, size_t n, CUstream s)
+{
+	return copy_linear(ADDRESS(dst), true, src, false, n, true, s);
+}
+
+CUresult cuMemcpyDtoD_v2(CUdeviceptr dst, CUdeviceptr src, size_t n)
+{
+	return copy_linear(dst, false, src, false, n, false, NULL);
+}
+
+CUresult cuMemcpyDtoDAsync_v2(CUdeviceptr dst, CUdeviceptr src, size_t n, CUstream s)
+{
+	return copy_linear(dst, false, src, false, n, true, s);
+}
+
+/* Unified: an address that no table holds is the program's. */
+CUresult cuMemcpy(CUdeviceptr dst, CUdeviceptr src, size_t n)
+{
+	return copy_linear(dst, true, src, true, n, false, NULL);
+}
+
+CUresult cuMemcpyAsync(CUdeviceptr dst, CUdeviceptr src, size_t n, CUstream s)
+{
+	return copy_linear(dst, true, src, true, n, true, s);
+}
+
+/* Addresses name their device by themselves, so the contexts say nothing new. */
+CUresult cuMemcpyPeer(CUdeviceptr dst, CUcontext dctx, CUdeviceptr src, CUcontext sctx, size_t n)
+{
+	(void)dctx;
+	(void)sctx;
+	return copy_linear(dst, false, src, false, n, false, NULL);
+}
+
+CUresult cuMemcpyPeerAsync(CUdeviceptr dst, CUcontext dctx, CUdeviceptr src, CUcontext sctx, size_t n, CUstream s)
+{
+	(void)dctx;
+	(void)sctx;
+	return copy_linear(dst, false, src, false, n, true, s);
+}

@@ -1,0 +1,540 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Functions and kernels: the table behind their handles, and every call that asks about one. Attributes change only by the calls here, which
+ * post the change when the driver is known to accept it and note the new value.
+ *
+ * Thread rule: see function.h; `lock` guards the list of all functions and the fields that are filled late. */
+#include "devshim/function.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include "devshim/context.h"
+#include "devshim/device.h"
+#include "devshim/handle.h"
+#include "devshim/occupancy.h"
+#include "wire/cuda.h"
+#include "wire/limits.h"
+#include "cuda.calls.h"
+#include "cuda.remote.h"
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct function *all;
+
+static void function_free(struct function *f)
+{
+	if (!f)
+		return;
+	free(f->name);
+	free(f->offset);
+	occupancy_free(f);
+	free(f);
+}
+
+static void function_dropped(const void *h, void *data)
+{
+	struct function *f = data;
+
+	(void)h;
+	pthread_mutex_lock(&lock);
+	*f->back = f->next;
+	if (f->next)
+		f->next->back = f->back;
+	pthread_mutex_unlock(&lock);
+	function_free(f);
+}
+
+__attribute__((constructor)) static void watch_functions(void)
+{
+	handle_on_drop(HANDLE_CUfunction, function_dropped);
+	handle_on_drop(HANDLE_CUkernel, function_dropped);
+}
+
+static void get_attributes(struct call *c, struct attributes *a)
+{
+	size_t n = get_array(&c->in, LIMIT_ATTRIBUTES);
+	uint32_t known = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		if (get_nil(&c->in))
+			continue;
+		int v = (int)get_i64(&c->in);
+
+		if (i < ATTRIBUTES) {
+			atomic_store_explicit(&a->value[i], v, memory_order_relaxed);
+			known |= 1u << i;
+		}
+	}
+	atomic_store_explicit(&a->known, known, memory_order_release);
+}
+
+static bool get_layout(struct call *c, struct function *f)
+{
+	if (get_nil(&c->in))
+		return true;
+	size_t n = get_array(&c->in, LIMIT_HEAD);
+
+	if (n % 2)
+		return false;
+	f->offset = n ? malloc(n * sizeof *f->offset) : NULL;
+	if (n && !f->offset)
+		return false;
+	f->nparams = (unsigned)(n / 2);
+	f->size = f->offset + n / 2;
+	for (unsigned i = 0; i < f->nparams; i++) {
+		f->offset[i] = (uint32_t)get_u64(&c->in);
+		f->size[i] = (uint32_t)get_u64(&c->in);
+		size_t end = (size_t)f->offset[i] + f->size[i];
+
+		if (end > LIMIT_HEAD)
+			return false;
+		f->bytes = end > f->bytes ? end : f->bytes;
+	}
+	f->laid_out = true;
+	return true;
+}
+
+/* What follows the handle in an answer. */
+static bool get_rest(struct call *c, unsigned type, struct function *f)
+{
+	bool ok = get_layout(c, f);
+
+	if (type == HANDLE_CUkernel)
+		f->device = (int)get_i64(&c->in) < 0 ? -1 : 0;
+	if (ok)
+		get_attributes(c, &f->attributes);
+	struct context *current = context_current();
+
+	f->device = f->device < 0 || !current ? -1 : current->device;
+	f->asked = f->laid_out && atomic_load(&f->attributes.known);
+	return ok && !c->in.bad;
+}
+
+struct function *function_note(void *handle, unsigned type, void *parent)
+{
+	struct function *f = handle_data(type, handle);
+
+	if (f)
+		return f;
+	f = calloc(1, sizeof *f);
+	if (!f)
+		return NULL;
+	f->handle = handle;
+	f->parent = parent;
+	f->device = -1;
+	pthread_mutex_lock(&lock);
+	struct function *other = handle_data(type, handle);
+
+	if (other || !handle_set_data(type, handle, f)) {
+		free(f);
+		f = other;
+	} else {
+		f->next = all;
+		f->back = &all;
+		if (all)
+			all->back = &f->next;
+		all = f;
+	}
+	pthread_mutex_unlock(&lock);
+	return f;
+}
+
+struct function *function_get(struct call *c, unsigned type, void *parent, const char *name)
+{
+	void *handle = get_handle(c, type);
+	struct function *f = handle ? function_note(handle, type, parent) : NULL;
+	struct function fresh = {.device = 0};
+	char *copy = name ? strdup(name) : NULL;
+
+	if (!f || !get_rest(c, type, &fresh)) {
+		c->in.bad |= handle && f;
+		free(fresh.offset);
+		free(copy);
+		return NULL;
+	}
+	pthread_mutex_lock(&lock);
+	if (!f->name && copy) {
+		f->name = copy;
+		copy = NULL;
+	}
+	if (!f->laid_out && fresh.laid_out) {
+		f->offset = fresh.offset;
+		f->size = fresh.size;
+		f->bytes = fresh.bytes;
+		f->nparams = fresh.nparams;
+		f->laid_out = true;
+		fresh.offset = NULL;
+	}
+	if (!f->asked) {
+		f->device = fresh.device;
+		for (int i = 0; i < ATTRIBUTES; i++)
+			atomic_store_explicit(&f->attributes.value[i], fresh.attributes.value[i], memory_order_relaxed);
+		atomic_store_explicit(&f->attributes.known, fresh.attributes.known, memory_order_release);
+		f->asked = fresh.asked;
+	}
+	pthread_mutex_unlock(&lock);
+	free(fresh.offset);
+	free(copy);
+	return f;
+}
+
+/* Asks for name, layout and attributes of a function whose handle is all that is known. */
+static CUresult ask(struct function *f)
+{
+	unsigned type = handle_type(f->handle);
+	struct call c;
+	CUresult r = call_begin(&c, type == HANDLE_CUkernel ? CALL_cuKernelGetName : CALL_cuFuncGetName);
+
+	if (r)
+		return r;
+	if (!put_handle(&c, type, f->handle))
+		return handle_error(type);
+	r = call_wait(&c);
+	if (!r) {
+		char name[4096];
+
+		get_text(&c.in, name, sizeof name);
+		function_get(&c, type, f->parent, name);
+	}
+	return call_end(&c, r);
+}
+
+struct function *function_of(const void *h)
+{
+	unsigned type = handle_type(h);
+	struct function *f = type == HANDLE_CUfunction || type == HANDLE_CUkernel ? handle_data(type, h) : NULL;
+
+	if (!f && handle_live(type, h) && (type == HANDLE_CUfunction || type == HANDLE_CUkernel))
+		f = function_note((void *)h, type, NULL);
+	if (f && __builtin_expect(!f->asked, 0))
+		ask(f);
+	return f;
+}
+
+void function_drop_parent(void *parent)
+{
+	struct function *f;
+
+	do {
+		pthread_mutex_lock(&lock);
+		for (f = all; f && f->parent != parent; f = f->next) {}
+		void *h = f ? f->handle : NULL;
+
+		pthread_mutex_unlock(&lock);
+		if (h)
+			handle_drop(handle_type(h), h);
+	} while (f);
+}
+
+bool function_attribute(const struct function *f, CUfunction_attribute a, CUdevice dev, int *v)
+{
+	if ((unsigned)a >= ATTRIBUTES || f->device != dev ||
+			!(atomic_load_explicit(&f->attributes.known, memory_order_acquire) >> a & 1))
+		return false;
+	*v = atomic_load_explicit(&f->attributes.value[a], memory_order_relaxed);
+	return true;
+}
+
+/* ---- questions */
+
+CUresult cuFuncGetAttribute(int *pi, CUfunction_attribute attrib, CUfunction hfunc)
+{
+	struct context *c;
+	CUresult r = context_check(&c);
+
+	if (r)
+		return r;
+	struct function *f = function_of(hfunc);
+
+	if (!f)
+		return CUDA_ERROR_INVALID_HANDLE;
+	if (!pi)
+		return CUDA_ERROR_INVALID_VALUE;
+	return function_attribute(f, attrib, f->device, pi) ? CUDA_SUCCESS : remote_cuFuncGetAttribute(pi, attrib, hfunc);
+}
+
+CUresult cuKernelGetAttribute(int *pi, CUfunction_attribute attrib, CUkernel kernel, CUdevice dev)
+{
+	CUresult r = process_check();
+
+	if (r)
+		return r;
+	struct function *f = function_of(kernel);
+
+	if (!f || handle_type(kernel) != HANDLE_CUkernel)
+		return CUDA_ERROR_INVALID_HANDLE;
+	if (!pi)
+		return CUDA_ERROR_INVALID_VALUE;
+	return function_attribute(f, attrib, dev, pi) ? CUDA_SUCCESS : remote_cuKernelGetAttribute(pi, attrib, kernel, dev);
+}
+
+/* Settings that the driver is known to take: a shared size within the device's limit, a carve-out in percent. */
+static bool acceptable(const struct function *f, CUfunction_attribute a, int v, CUdevice dev)
+{
+	int fixed;
+
+	switch ((int)a) {
+	case CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES:
+		return v >= 0 && function_attribute(f, CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES, dev, &fixed) &&
+			v <= device_attribute(dev, CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN, 0) - fixed;
+	case CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT:
+		return v >= -1 && v <= 100;
+	default:
+		return false;
+	}
+}
+
+static void note_attribute(struct function *f, CUfunction_attribute a, int v)
+{
+	if ((unsigned)a >= ATTRIBUTES)
+		return;
+	atomic_store_explicit(&f->attributes.value[a], v, memory_order_relaxed);
+	atomic_fetch_or_explicit(&f->attributes.known, 1u << a, memory_order_release);
+	occupancy_forget(f);
+}
+
+static CUresult finish_set(struct call *c, struct function *f, CUfunction_attribute a, int v, CUdevice dev)
+{
+	CUresult r;
+
+	if (acceptable(f, a, v, dev)) {
+		r = call_post(c);
+	} else {
+		r = call_wait(c);
+		r = call_end(c, r);
+	}
+	if (!r && f->device == dev)
+		note_attribute(f, a, v);
+	return r;
+}
+
+CUresult cuFuncSetAttribute(CUfunction hfunc, CUfunction_attribute attrib, int value)
+{
+	struct context *ctx;
+	struct call c;
+	CUresult r = context_check(&ctx);
+
+	if (r)
+		return r;
+	struct function *f = function_of(hfunc);
+
+	r = call_begin(&c, CALL_cuFuncSetAttribute);
+	if (r)
+		return r;
+	if (!f || !put_handle(&c, HANDLE_CUfunction, hfunc))
+		return CUDA_ERROR_INVALID_HANDLE;
+	put_i64(&c.out, attrib);
+	put_i64(&c.out, value);
+	return finish_set(&c, f, attrib, value, f->device);
+}
+
+CUresult cuKernelSetAttribute(CUfunction_attribute attrib, int val, CUkernel kernel, CUdevice dev)
+{
+	struct function *f;
+	struct call c;
+	CUresult r = process_check();
+
+	if (r)
+		return r;
+	f = function_of(kernel);
+	r = call_begin(&c, CALL_cuKernelSetAttribute);
+	if (r)
+		return r;
+	put_i64(&c.out, attrib);
+	put_i64(&c.out, val);
+	if (!f || !put_handle(&c, HANDLE_CUkernel, kernel))
+		return CUDA_ERROR_INVALID_HANDLE;
+	if (!put_device(&c, dev))
+		return CUDA_ERROR_INVALID_DEVICE;
+	return finish_set(&c, f, attrib, val, dev);
+}
+
+static bool is_cache_config(CUfunc_cache v) { return (unsigned)v <= CU_FUNC_CACHE_PREFER_EQUAL; }
+
+CUresult cuFuncSetCacheConfig(CUfunction hfunc, CUfunc_cache config)
+{
+	struct context *ctx;
+	struct call c;
+	CUresult r = context_check(&ctx);
+
+	if (!r)
+		r = call_begin(&c, CALL_cuFuncSetCacheConfig);
+	if (r)
+		return r;
+	if (!put_handle(&c, HANDLE_CUfunction, hfunc))
+		return CUDA_ERROR_INVALID_HANDLE;
+	put_i64(&c.out, config);
+	if (is_cache_config(config))
+		return call_post(&c);
+	r = call_wait(&c);
+	return call_end(&c, r);
+}
+
+CUresult cuKernelSetCacheConfig(CUkernel kernel, CUfunc_cache config, CUdevice dev)
+{
+	struct call c;
+	CUresult r = call_begin(&c, CALL_cuKernelSetCacheConfig);
+
+	if (r)
+		return r;
+	if (!put_handle(&c, HANDLE_CUkernel, kernel))
+		return CUDA_ERROR_INVALID_HANDLE;
+	put_i64(&c.out, config);
+	if (!put_device(&c, dev))
+		return CUDA_ERROR_INVALID_DEVICE;
+	if (is_cache_config(config))
+		return call_post(&c);
+	r = call_wait(&c);
+	return call_end(&c, r);
+}
+
+/* The name of a function is its handle's when it was found by name; `name` may be the same for many. */
+static CUresult name_of(const char **name, const void *h, unsigned type)
+{
+	CUresult r = process_check();
+	struct function *f = r || handle_type(h) != type ? NULL : function_of(h);
+
+	if (r)
+		return r;
+	if (!f)
+		return CUDA_ERROR_INVALID_HANDLE;
+	if (!name)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (!f->name && (r = ask(f)))
+		return r;
+	*name = f->name;
+	return CUDA_SUCCESS;
+}
+
+CUresult cuFuncGetName(const char **name, CUfunction hfunc) { return name_of(name, hfunc, HANDLE_CUfunction); }
+CUresult cuKernelGetName(const char **name, CUkernel hfunc) { return name_of(name, hfunc, HANDLE_CUkernel); }
+
+static CUresult param_info(const void *h, unsigned type, size_t i, size_t *offset, size_t *size)
+{
+	CUresult r = process_check();
+	struct function *f = r || handle_type(h) != type ? NULL : function_of(h);
+
+	if (r)
+		return r;
+	if (!f)
+		return CUDA_ERROR_INVALID_HANDLE;
+	if (!f->laid_out)
+		return CUDA_ERROR_NOT_SUPPORTED;
+	if (!offset || i >= f->nparams)
+		return CUDA_ERROR_INVALID_VALUE;
+	*offset = f->offset[i];
+	if (size)
+		*size = f->size[i];
+	return CUDA_SUCCESS;
+}
+
+CUresult cuFuncGetParamInfo(CUfunction func, size_t i, size_t *offset, size_t *size)
+{
+	return param_info(func, HANDLE_CUfunction, i, offset, size);
+}
+
+CUresult cuKernelGetParamInfo(CUkernel kernel, size_t i, size_t *offset, size_t *size)
+{
+	return param_info(kernel, HANDLE_CUkernel, i, offset, size);
+}
+
+/* Attributes were read from it, so the driver has loaded it. */
+CUresult cuFuncIsLoaded(CUfunctionLoadingState *state, CUfunction function)
+{
+	CUresult r = process_check();
+
+	if (r)
+		return r;
+	if (!function_of(function))
+		return CUDA_ERROR_INVALID_HANDLE;
+	if (!state)
+		return CUDA_ERROR_INVALID_VALUE;
+	*state = CU_FUNCTION_LOADING_STATE_LOADED;
+	return CUDA_SUCCESS;
+}
+
+CUresult cuFuncLoad(CUfunction function)
+{
+	struct context *c;
+	CUresult r = context_check(&c);
+
+	if (r)
+		return r;
+	return function_of(function) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
+}
+
+CUresult cuFuncGetModule(CUmodule *hmod, CUfunction hfunc)
+{
+	struct context *c;
+	CUresult r = context_check(&c);
+
+	if (r)
+		return r;
+	struct function *f = function_of(hfunc);
+
+	if (!f)
+		return CUDA_ERROR_INVALID_HANDLE;
+	if (!hmod)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (handle_live(HANDLE_CUlibrary, f->parent))
+		return cuLibraryGetModule(hmod, f->parent);
+	*hmod = f->parent;
+	return CUDA_SUCCESS;
+}
+
+CUresult cuKernelGetLibrary(CUlibrary *pLib, CUkernel kernel)
+{
+	CUresult r = process_check();
+
+	if (r)
+		return r;
+	struct function *f = handle_data(HANDLE_CUkernel, kernel);
+
+	if (!f)
+		return CUDA_ERROR_INVALID_HANDLE;
+	if (!pLib)
+		return CUDA_ERROR_INVALID_VALUE;
+	*pLib = f->parent;
+	return CUDA_SUCCESS;
+}
+
+CUresult cuKernelGetFunction(CUfunction *pFunc, CUkernel kernel)
+{
+	struct context *ctx;
+	struct call c;
+	CUresult r = context_check(&ctx);
+
+	if (r)
+		return r;
+	struct function *k = handle_data(HANDLE_CUkernel, kernel), *f;
+
+	if (!k)
+		return CUDA_ERROR_INVALID_HANDLE;
+	if (!pFunc)
+		return CUDA_ERROR_INVALID_VALUE;
+	pthread_mutex_lock(&lock);
+	void *known = k->resolved_in == ctx->handle ? atomic_load(&k->resolved) : NULL;
+
+	pthread_mutex_unlock(&lock);
+	if (known && handle_live(HANDLE_CUfunction, known)) {
+		*pFunc = known;
+		return CUDA_SUCCESS;
+	}
+	r = call_begin(&c, CALL_cuKernelGetFunction);
+	if (r)
+		return r;
+	if (!put_handle(&c, HANDLE_CUkernel, kernel))
+		return CUDA_ERROR_INVALID_HANDLE;
+	r = call_wait(&c);
+	f = r ? NULL : function_get(&c, HANDLE_CUfunction, k->parent, k->name);
+	r = call_end(&c, r);
+	if (r)
+		return r;
+	if (!f)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	pthread_mutex_lock(&lock);
+	k->resolved_in = ctx->handle;
+	atomic_store(&k->resolved, f->handle);
+	pthread_mutex_unlock(&lock);
+	*pFunc = f->handle;
+	return CUDA_SUCCESS;
+}

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the shim knows about functions and kernels: name, where they come from, parameter layout, attributes. It arrives with the answer that names
+ * them, and the calls that ask for it are answered from here.
+ *
+ * Thread rule: any thread. A struct function is never unmapped while its handle lives; what changes in it is atomic or under function.c's lock. */
+#pragma once
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include "devshim/call.h"
+#include "wire/cuda_types.h"
+
+#define ATTRIBUTES 16
+_Static_assert(CU_FUNC_ATTRIBUTE_MAX <= ATTRIBUTES, "attributes of a function");
+
+struct attributes {
+	_Atomic uint32_t known;     /* bit a: value[a] is right */
+	_Atomic int value[ATTRIBUTES];
+};
+
+struct occupancy;
+struct function {
+	void *handle;               /* CUfunction or CUkernel */
+	void *parent;               /* its CUmodule or CUlibrary */
+	char *name;
+	bool asked;                 /* layout and attributes were asked for */
+	bool laid_out;              /* nparams, offset and size are known */
+	unsigned nparams;
+	uint32_t *offset, *size;    /* bytes */
+	size_t bytes;               /* of all parameters */
+	CUdevice device;            /* whose attributes these are: a function's own; a kernel's: that of the context where it was asked for */
+	struct attributes attributes;
+	void *_Atomic resolved;     /* a kernel's CUfunction in `resolved_in` */
+	CUcontext resolved_in;
+	struct occupancy *_Atomic occupancy;    /* remembered answers */
+	struct function *next, **back;          /* in the list of all */
+};
+
+/* That of a live function or kernel; NULL when there is none. Asks the server the first time where it came by enumeration. */
+struct function *function_of(const void *f);
+/* Takes handle, layout and attributes from an answer; the rest from the call. NULL when the answer was bad. */
+struct function *function_get(struct call *c, unsigned type, void *parent, const char *name);
+/* Notes handles that came by enumeration. */
+struct function *function_note(void *handle, unsigned type, void *parent);
+/* An attribute if it is known; of a kernel only on its device. */
+bool function_attribute(const struct function *f, CUfunction_attribute a, CUdevice dev, int *v);
+/* Functions of a module or kernels of a library, whose handles die with it. */
+void function_drop_parent(void *parent);

@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Host memory that the application calls pinned: ordinary memory of the program, noted in the range table. The device does not reach it; copies from and to it
+ * behave as with pinned memory because copy.c says so.
+ *
+ * Thread rule: any thread. */
+#include <errno.h>
+#include <sys/mman.h>
+#include <unistd.h>
+#include "devshim/call.h"
+#include "devshim/context.h"
+#include "devshim/range.h"
+#include "devshim/work.h"
+#include "wire/cuda.h"
+#include "cuda.remote.h"
+
+#define ALLOC_FLAGS (CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP | CU_MEMHOSTALLOC_WRITECOMBINED)
+#define REGISTER_FLAGS (CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP | CU_MEMHOSTREGISTER_IOMEMORY | \
+	CU_MEMHOSTREGISTER_READ_ONLY)
+
+CUresult cuMemHostAlloc(void **pp, size_t bytesize, unsigned int Flags)
+{
+	size_t page = (size_t)sysconf(_SC_PAGESIZE), mapped;
+	struct context *c;
+	CUresult r = context_check(&c);
+	int saved = errno;
+
+	if (r)
+		return r;
+	if (!pp || (Flags & ~ALLOC_FLAGS))
+		return CUDA_ERROR_INVALID_VALUE;
+	*pp = NULL;
+	if (!bytesize)
+		return CUDA_SUCCESS;
+	if (__builtin_add_overflow(bytesize, page - 1, &mapped))
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	mapped -= mapped % page;
+	void *p = mmap(NULL, mapped, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	errno = saved;
+	if (p == MAP_FAILED)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	struct range range = {.base = (uintptr_t)p, .size = bytesize, .kind = RANGE_HOST, .flags = Flags,
+		.device = c->device, .ctx = c->handle, .mapped = mapped};
+
+	if (!range_add(&range)) {
+		munmap(p, mapped);
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	}
+	*pp = p;
+	return CUDA_SUCCESS;
+}
+
+CUresult cuMemAllocHost_v2(void **pp, size_t bytesize) { return cuMemHostAlloc(pp, bytesize, 0); }
+
+/* A copy under way may still use the memory: it goes once the device has nothing to do. */
+static void drain(CUcontext owner)
+{
+	struct context *c = context_find(owner);
+
+	if (c && c == context_current() && !work_capturing() && work_context_busy(c))
+		cuCtxSynchronize();
+}
+
+/* The code of a call on memory that works without a current context, but not in a lost one. */
+static CUresult check_lost(void)
+{
+	struct context *c;
+	CUresult r = context_check(&c);
+
+	return r == CUDA_ERROR_INVALID_CONTEXT ? CUDA_SUCCESS : r;
+}
+
+CUresult cuMemFreeHost(void *p)
+{
+	struct range range;
+	CUresult r = check_lost();
+
+	if (r || !p)
+		return r;
+	if (!range_find((uintptr_t)p, &range) || range.base != (uintptr_t)p || range.kind != RANGE_HOST)
+		return CUDA_ERROR_INVALID_VALUE;
+	drain(range.ctx);
+	if (!range_take((uintptr_t)p, RANGE_HOST, &range))
+		return CUDA_ERROR_INVALID_VALUE;
+	munmap(p, range.mapped);
+	return CUDA_SUCCESS;
+}
+
+CUresult cuMemHostRegister_v2(void *p, size_t bytesize, unsigned int Flags)
+{
+	struct context *c;
+	struct range other;
+	CUresult r = context_check(&c);
+	uintptr_t at = (uintptr_t)p;
+
+	if (r)
+		return r;
+	if (!p || !bytesize || at + bytesize < at || (Flags & ~REGISTER_FLAGS))
+		return CUDA_ERROR_INVALID_VALUE;
+	if (Flags & CU_MEMHOSTREGISTER_IOMEMORY)
+		return call_unsupported("cuMemHostRegister", "memory of devices cannot be registered");
+	if (range_find(at, &other) || range_find(at + bytesize - 1, &other))
+		return range_is_host(&other) ? CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED : CUDA_ERROR_INVALID_VALUE;
+	struct range range = {.base = at, .size = bytesize, .kind = RANGE_REGISTERED, .flags = Flags, .device = c->device,
+		.ctx = c->handle};
+
+	return range_add(&range) ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+CUresult cuMemHostUnregister(void *p)
+{
+	struct range range;
+	CUresult r = check_lost();
+
+	if (r)
+		return r;
+	if (!p)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (!range_find((uintptr_t)p, &range) || range.base != (uintptr_t)p || range.kind != RANGE_REGISTERED)
+		return CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED;
+	drain(range.ctx);
+	return range_take((uintptr_t)p, RANGE_REGISTERED, NULL) ? CUDA_SUCCESS : CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED;
+}
+
+CUresult cuMemHostGetFlags(unsigned int *pFlags, void *p)
+{
+	struct context *c;
+	struct range range;
+	CUresult r = context_check(&c);
+
+	if (r)
+		return r;
+	if (!pFlags || !range_find((uintptr_t)p, &range) || range.kind != RANGE_HOST)
+		return CUDA_ERROR_INVALID_VALUE;
+	*pFlags = range.flags;
+	return CUDA_SUCCESS;
+}
+
+CUresult cuMemHostGetDevicePointer_v2(CUdeviceptr *pdptr, void *p, unsigned int Flags)
+{
+	struct context *c;
+	struct range range;
+	CUresult r = context_check(&c);
+
+	if (r)
+		return r;
+	if (!pdptr || Flags || !range_find((uintptr_t)p, &range) || !range_is_host(&range))
+		return CUDA_ERROR_INVALID_VALUE;
+	return call_unsupported("cuMemHostGetDevicePointer", "the device does not reach the program's memory");
+}

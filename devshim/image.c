@@ -1,0 +1,310 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Finds an image's kind from its first bytes and its length from its own headers, bounded by LIMIT_IMAGE. Of a fatbin the cubins of other
+ * architectures, and the PTX that the driver would not choose, stay at home: a library's fatbin shrinks to a tenth.
+ *
+ * The choice follows the driver's: a cubin of the same major and a minor not above the device's, else the PTX of the highest SM not above it.
+ * What is not understood is kept. Images are sent whole when they are loaded: a content hash that a server may trust across sessions would need a
+ * cryptographic one, which the shim has no library for; within a session an image is rarely loaded twice. */
+#include "devshim/image.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include "wire/limits.h"
+
+#define WRAPPER_MAGIC 0x466243b1u
+#define FATBIN_MAGIC 0xba55ed50u
+#define FATBIN_HEADER 16
+#define ENTRY_HEADER 64
+
+enum entry_kind { ENTRY_PTX = 1, ENTRY_ELF = 2 };
+#define ENTRY_ARCH_SPECIFIC 0x100000u
+#define ENTRY_FAMILY_SPECIFIC 0x200000u
+
+struct wrapper {
+	uint32_t magic, version;
+	const void *data, *extra;
+};
+
+static uint16_t u16(const void *p) { uint16_t v; memcpy(&v, p, sizeof v); return v; }
+static uint32_t u32(const void *p) { uint32_t v; memcpy(&v, p, sizeof v); return v; }
+static uint64_t u64(const void *p) { uint64_t v; memcpy(&v, p, sizeof v); return v; }
+
+struct entry {
+	const uint8_t *p;
+	size_t size;        /* header and payload */
+	unsigned kind, sm;
+	uint64_t flags;
+};
+
+/* The entry at `p` with `left` bytes before the end of its fatbin. */
+static bool entry_read(const uint8_t *p, size_t left, struct entry *e)
+{
+	if (left < ENTRY_HEADER)
+		return false;
+	uint32_t header = u32(p + 4);
+	uint64_t payload = u64(p + 8);
+
+	if (header < ENTRY_HEADER || header > left || payload > left - header)
+		return false;
+	*e = (struct entry){p, header + payload, u16(p), u32(p + 28), u64(p + 40)};
+	return true;
+}
+
+static bool cubin_serves(const struct entry *e, int cc)
+{
+	int sm = (int)e->sm;
+
+	if (e->flags & ENTRY_ARCH_SPECIFIC)
+		return sm == cc;
+	return sm / 10 == cc / 10 && sm <= cc;
+}
+
+/* The highest SM of a fatbin's PTX that is not above cc, 0 when there is none; *cubin: a cubin serves. */
+static unsigned best_ptx(const uint8_t *p, size_t n, int cc, bool *cubin)
+{
+	unsigned best = 0;
+	struct entry e;
+
+	*cubin = false;
+	for (; n && entry_read(p, n, &e); p += e.size, n -= e.size) {
+		if (e.kind == ENTRY_ELF && cubin_serves(&e, cc))
+			*cubin = true;
+		if (e.kind == ENTRY_PTX && (int)e.sm <= cc && e.sm > best)
+			best = e.sm;
+	}
+	return best;
+}
+
+struct choice { unsigned ptx[64]; bool cubin[64]; bool any; };
+
+static bool entry_kept(const struct entry *e, const struct image_target *t, const struct choice *c)
+{
+	if (!t->n || !c->any)
+		return true;
+	if (e->kind == ENTRY_ELF) {
+		if (t->ptx_only || t->force_ptx)
+			return false;
+		for (unsigned i = 0; i < t->n; i++)
+			if (cubin_serves(e, t->cc[i]))
+				return true;
+		return false;
+	}
+	if (e->kind == ENTRY_PTX) {
+		for (unsigned i = 0; i < t->n; i++)
+			if (c->ptx[i] == e->sm && (t->ptx_only || t->force_ptx || !c->cubin[i]))
+				return true;
+		return false;
+	}
+	return true;
+}
+
+static bool add_piece(struct image *i, const void *p, size_t n)
+{
+	struct image_piece *last = i->npieces ? &i->piece[i->npieces - 1] : NULL;
+
+	if (i->total + n > LIMIT_IMAGE)
+		return false;
+	if (last && (const uint8_t *)last->p + last->n == p) {
+		last->n += n;
+	} else {
+		if (i->npieces == IMAGE_PIECES)
+			return false;
+		if (!(i->npieces & (i->npieces - 1))) {     /* room doubles at powers of two */
+			size_t room = i->npieces ? i->npieces * 2 : 1;
+			struct image_piece *q = realloc(i->piece, room * sizeof *q);
+
+			if (!q)
+				return false;
+			i->piece = q;
+		}
+		i->piece[i->npieces++] = (struct image_piece){p, n};
+	}
+	i->total += n;
+	return true;
+}
+
+/* Bytes of the fatbin at p, 0 when it is none; at most `max`. */
+static size_t fatbin_size(const void *p, size_t max)
+{
+	if (max < FATBIN_HEADER || u32(p) != FATBIN_MAGIC || u16((const uint8_t *)p + 6) != FATBIN_HEADER)
+		return 0;
+	uint64_t body = u64((const uint8_t *)p + 8);
+
+	return body > LIMIT_IMAGE || body > max - FATBIN_HEADER ? 0 : FATBIN_HEADER + body;
+}
+
+static CUresult fatbin_read(struct image *i, unsigned part, const uint8_t *p, size_t max, const struct image_target *t)
+{
+	size_t size = fatbin_size(p, max), start = i->total, left;
+	struct choice c = {.any = false};
+	struct entry e;
+
+	if (!size)
+		return CUDA_ERROR_INVALID_IMAGE;
+	for (unsigned d = 0; d < t->n; d++) {
+		c.ptx[d] = best_ptx(p + FATBIN_HEADER, size - FATBIN_HEADER, t->cc[d], &c.cubin[d]);
+		c.any |= c.ptx[d] || c.cubin[d];
+	}
+	memcpy(i->header[part], p, FATBIN_HEADER);
+	if (!add_piece(i, i->header[part], FATBIN_HEADER))
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	for (left = size - FATBIN_HEADER, p += FATBIN_HEADER; left && entry_read(p, left, &e); p += e.size, left -= e.size)
+		if (entry_kept(&e, t, &c) && !add_piece(i, e.p, e.size))
+			return CUDA_ERROR_OUT_OF_MEMORY;
+	if (left && !add_piece(i, p, left))     /* not understood: let the driver judge */
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	i->part_size[part] = i->total - start;
+	uint64_t body = i->part_size[part] - FATBIN_HEADER;
+
+	memcpy(i->header[part] + 8, &body, sizeof body);
+	return CUDA_SUCCESS;
+}
+
+static bool make_parts(struct image *i, unsigned n)
+{
+	i->nparts = n;
+	i->part_size = calloc(n, sizeof *i->part_size);
+	i->header = calloc(n, sizeof *i->header);
+	return i->part_size && i->header;
+}
+
+static CUresult wrapper_read(const struct wrapper *w, const struct image_target *t, struct image *i)
+{
+	const void *const *extra = w->version == 2 ? w->extra : NULL;
+	unsigned n = 1;
+	CUresult r;
+
+	if ((w->version != 1 && w->version != 2) || !w->data)
+		return CUDA_ERROR_INVALID_IMAGE;
+	i->kind = w->version == 2 ? IMAGE_WRAPPER2 : IMAGE_WRAPPER1;
+	if (extra)
+		for (; extra[n - 1]; n++)
+			if (n == IMAGE_PARTS)
+				return CUDA_ERROR_INVALID_IMAGE;
+	if (!make_parts(i, n))
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	r = fatbin_read(i, 0, w->data, LIMIT_IMAGE, t);
+	for (unsigned k = 1; !r && k < n; k++)
+		r = fatbin_read(i, k, extra[k - 1], LIMIT_IMAGE, t);
+	return r;
+}
+
+/* The end of an ELF file: of its tables, its segments and every section with bytes. 0: not an ELF64 that fits. */
+static size_t elf_size(const uint8_t *p, size_t max)
+{
+	uint64_t end = 64, phoff, shoff, last;
+
+	if (max < 64 || p[4] != 2 || p[5] != 1)
+		return 0;
+	phoff = u64(p + 32);
+	shoff = u64(p + 40);
+	unsigned phsize = u16(p + 54), ph = u16(p + 56), shsize = u16(p + 58), sh = u16(p + 60);
+
+	if (phoff > LIMIT_IMAGE || shoff > LIMIT_IMAGE || (ph && phsize < 56) || (sh && shsize < 64))
+		return 0;
+	last = phoff + (uint64_t)phsize * ph;
+	end = ph && last > end ? last : end;
+	last = shoff + (uint64_t)shsize * sh;
+	end = sh && last > end ? last : end;
+	if (end > max)
+		return 0;
+	for (unsigned k = 0; k < ph; k++) {
+		const uint8_t *s = p + phoff + (size_t)k * phsize;
+		uint64_t off = u64(s + 8), n = u64(s + 32);
+
+		if (off > LIMIT_IMAGE || n > LIMIT_IMAGE)
+			return 0;
+		end = off + n > end ? off + n : end;
+	}
+	for (unsigned k = 0; k < sh; k++) {
+		const uint8_t *s = p + shoff + (size_t)k * shsize;
+		uint64_t off = u64(s + 24), n = u64(s + 32);
+
+		if (u32(s + 4) == 8)    /* SHT_NOBITS */
+			continue;
+		if (off > LIMIT_IMAGE || n > LIMIT_IMAGE)
+			return 0;
+		end = off + n > end ? off + n : end;
+	}
+	return end <= max && end <= LIMIT_IMAGE ? end : 0;
+}
+
+/* Bytes of PTX text without the NUL, 0 when it does not look like text. */
+static size_t text_size(const char *p, size_t max)
+{
+	size_t n = strnlen(p, max);
+
+	for (size_t i = 0; i < n && i < 256; i++)
+		if ((unsigned char)p[i] < 0x20 && !strchr("\t\n\v\f\r", p[i]))
+			return 0;
+	return n;
+}
+
+static CUresult whole(struct image *i, enum image_kind kind, const void *p, size_t n)
+{
+	i->kind = kind;
+	if (!n)
+		return CUDA_ERROR_INVALID_IMAGE;
+	if (!make_parts(i, 1) || !add_piece(i, p, n))
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	i->part_size[0] = n;
+	return CUDA_SUCCESS;
+}
+
+static CUresult classify(const void *code, size_t max, bool sized, const struct image_target *t, struct image *i)
+{
+	const char *c = code;
+
+	if (max >= 16 && u32(c) == WRAPPER_MAGIC)
+		return wrapper_read(code, t, i);
+	if (max >= 4 && u32(c) == FATBIN_MAGIC) {
+		i->kind = IMAGE_FATBIN;
+		return make_parts(i, 1) ? fatbin_read(i, 0, code, max, t) : CUDA_ERROR_OUT_OF_MEMORY;
+	}
+	if (max >= 4 && !memcmp(c, "\x7f" "ELF", 4))
+		return whole(i, IMAGE_ELF, code, elf_size(code, max));
+	if (max >= 8 && !memcmp(c, "!<arch>\n", 8))
+		return whole(i, IMAGE_ARCHIVE, code, sized ? max : 0);
+	return whole(i, IMAGE_PTX, code, text_size(code, max));
+}
+
+CUresult image_read(const void *code, const struct image_target *t, struct image *out)
+{
+	*out = (struct image){0};
+	/* Text may be short and end at a page's end: look at no byte behind its NUL. */
+	const char *c = code;
+	size_t max = c[0] && c[1] && c[2] && c[3] ? LIMIT_IMAGE : strlen(c);
+	CUresult r = classify(code, max, false, t, out);
+
+	if (r)
+		image_finish(out);
+	return r;
+}
+
+CUresult image_read_sized(const void *code, size_t n, const struct image_target *t, struct image *out)
+{
+	*out = (struct image){0};
+	CUresult r = n > LIMIT_IMAGE ? CUDA_ERROR_INVALID_IMAGE : classify(code, n, true, t, out);
+
+	if (r)
+		image_finish(out);
+	return r;
+}
+
+void image_finish(struct image *i)
+{
+	free(i->part_size);
+	free(i->piece);
+	free(i->header);
+	*i = (struct image){0};
+}
+
+void image_pack(const struct image *i, void *out)
+{
+	uint8_t *p = out;
+
+	for (size_t k = 0; k < i->npieces; k++) {
+		memcpy(p, i->piece[k].p, i->piece[k].n);
+		p += i->piece[k].n;
+	}
+}

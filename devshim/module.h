@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What modules, libraries and the linker share: sending an image and compiler options. Thread rule: as call.h. */
+#pragma once
+#include "devshim/call.h"
+#include "devshim/image.h"
+
+struct jit {
+	unsigned n;
+	CUjit_option *options;
+	void **values;
+};
+
+/* The devices that an image must serve. */
+void image_target(struct image_target *t);
+/* Puts kind, part sizes and, as bulk, the bytes of an image; *packed: what to free after the call. */
+CUresult put_image(struct call *c, const struct image *i, void **packed);
+/* Puts compiler options; 801 for those that hold pointers of the program's. */
+CUresult put_jit(struct call *c, const struct jit *j);
+/* Takes logs, their sizes and the time into the options' places. */
+void get_jit(struct call *c, const struct jit *j);
+/* A file's bytes, with a NUL behind them; 301 when there is none. */
+/* Notes the range of a variable of a module or library. */
+void note_global(CUdeviceptr p, size_t n, const void *owner);
+CUresult read_image_file(const char *path, void **bytes, size_t *n);

@@ -1,0 +1,259 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Occupancy: asked once per function and arguments. The calls that search a block size run their search here, over those answers, because the application's function
+ * that tells the shared memory of a block size runs in the application.
+ *
+ * Thread rule: any thread; `lock` guards the lists of answers. */
+#include "devshim/occupancy.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include "devshim/context.h"
+#include "devshim/device.h"
+#include "devshim/launch.h"
+#include "wire/cuda.h"
+#include "cuda.calls.h"
+#include "cuda.remote.h"
+
+enum question { BLOCKS, SHARED_SIZE, CLUSTERS, CLUSTER_SIZE };
+
+struct occupancy {
+	struct occupancy *next;
+	enum question question;
+	CUcontext ctx;
+	uint64_t a[11];
+	uint64_t answer;
+};
+#define ANSWERS 256         /* remembered per function */
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+static void free_list(struct occupancy *o)
+{
+	while (o) {
+		struct occupancy *next = o->next;
+
+		free(o);
+		o = next;
+	}
+}
+
+void occupancy_free(struct function *f) { free_list(atomic_load(&f->occupancy)); }
+
+void occupancy_forget(struct function *f)
+{
+	pthread_mutex_lock(&lock);
+	free_list(atomic_exchange(&f->occupancy, NULL));
+	pthread_mutex_unlock(&lock);
+}
+
+static bool same(const struct occupancy *a, const struct occupancy *b)
+{
+	return a->question == b->question && a->ctx == b->ctx && !memcmp(a->a, b->a, sizeof a->a);
+}
+
+static bool recall(struct function *f, struct occupancy *q)
+{
+	struct occupancy *o;
+
+	pthread_mutex_lock(&lock);
+	for (o = atomic_load(&f->occupancy); o && !same(o, q); o = o->next) {}
+	if (o)
+		q->answer = o->answer;
+	pthread_mutex_unlock(&lock);
+	return o;
+}
+
+static void remember(struct function *f, const struct occupancy *q)
+{
+	struct occupancy *o = malloc(sizeof *o), *k;
+	unsigned n = 0;
+
+	if (!o)
+		return;
+	*o = *q;
+	pthread_mutex_lock(&lock);
+	for (k = atomic_load(&f->occupancy); k; k = k->next)
+		n++;
+	if (n >= ANSWERS)
+		free_list(atomic_exchange(&f->occupancy, NULL));
+	o->next = atomic_load(&f->occupancy);
+	atomic_store(&f->occupancy, o);
+	pthread_mutex_unlock(&lock);
+}
+
+static CUresult start(CUfunction func, struct function **f, struct occupancy *q, enum question what)
+{
+	struct context *ctx;
+	CUresult r = context_check(&ctx);
+
+	if (r)
+		return r;
+	*f = function_of(func);
+	if (!*f)
+		return CUDA_ERROR_INVALID_HANDLE;
+	memset(q, 0, sizeof *q);
+	q->question = what;
+	q->ctx = ctx->handle;
+	return CUDA_SUCCESS;
+}
+
+CUresult cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int *numBlocks, CUfunction func, int blockSize,
+		size_t dynamicSMemSize, unsigned int flags)
+{
+	struct function *f;
+	struct occupancy q;
+	int n = 0;
+	CUresult r = start(func, &f, &q, BLOCKS);
+
+	if (r)
+		return r;
+	if (!numBlocks)
+		return CUDA_ERROR_INVALID_VALUE;
+	q.a[0] = (uint64_t)blockSize;
+	q.a[1] = dynamicSMemSize;
+	q.a[2] = flags;
+	if (!recall(f, &q)) {
+		r = remote_cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(&n, func, blockSize, dynamicSMemSize, flags);
+		if (r)
+			return r;
+		q.answer = (uint64_t)n;
+		remember(f, &q);
+	}
+	*numBlocks = (int)q.answer;
+	return CUDA_SUCCESS;
+}
+
+CUresult cuOccupancyMaxActiveBlocksPerMultiprocessor(int *numBlocks, CUfunction func, int blockSize,
+		size_t dynamicSMemSize)
+{
+	return cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(numBlocks, func, blockSize, dynamicSMemSize, 0);
+}
+
+CUresult cuOccupancyAvailableDynamicSMemPerBlock(size_t *dynamicSmemSize, CUfunction func, int numBlocks, int blockSize)
+{
+	struct function *f;
+	struct occupancy q;
+	size_t n = 0;
+	CUresult r = start(func, &f, &q, SHARED_SIZE);
+
+	if (r)
+		return r;
+	if (!dynamicSmemSize)
+		return CUDA_ERROR_INVALID_VALUE;
+	q.a[0] = (uint64_t)numBlocks;
+	q.a[1] = (uint64_t)blockSize;
+	if (!recall(f, &q)) {
+		r = remote_cuOccupancyAvailableDynamicSMemPerBlock(&n, func, numBlocks, blockSize);
+		if (r)
+			return r;
+		q.answer = n;
+		remember(f, &q);
+	}
+	*dynamicSmemSize = q.answer;
+	return CUDA_SUCCESS;
+}
+
+/* The largest block of the best occupancy, from the largest down in steps of a warp. */
+CUresult cuOccupancyMaxPotentialBlockSizeWithFlags(int *minGridSize, int *blockSize, CUfunction func,
+		CUoccupancyB2DSize blockSizeToDynamicSMemSize, size_t dynamicSMemSize, int blockSizeLimit, unsigned int flags)
+{
+	struct function *f;
+	struct occupancy q;
+	CUresult r = start(func, &f, &q, BLOCKS);
+	int most, best = 0, best_block = 0, blocks = 0;
+
+	if (r)
+		return r;
+	if (!minGridSize || !blockSize)
+		return CUDA_ERROR_INVALID_VALUE;
+	r = cuFuncGetAttribute(&most, CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK, func);
+	if (r)
+		return r;
+	CUdevice dev = context_current()->device;
+	int warp = device_attribute(dev, CU_DEVICE_ATTRIBUTE_WARP_SIZE, 32);
+	int limit = blockSizeLimit > 0 && blockSizeLimit < most ? blockSizeLimit : most;
+
+	for (int block = limit; block > 0; block = block % warp ? block - block % warp : block - warp) {
+		size_t shared = blockSizeToDynamicSMemSize ? blockSizeToDynamicSMemSize(block) : dynamicSMemSize;
+
+		r = cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(&blocks, func, block, shared, flags);
+		if (r)
+			return r;
+		if (blocks * block > best) {
+			best = blocks * block;
+			best_block = block;
+			*minGridSize = blocks * device_attribute(dev, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, 1);
+		}
+		if (best >= device_attribute(dev, CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR, best + 1))
+			break;
+	}
+	if (!best_block)
+		*minGridSize = 0;
+	*blockSize = best_block;
+	return CUDA_SUCCESS;
+}
+
+CUresult cuOccupancyMaxPotentialBlockSize(int *minGridSize, int *blockSize, CUfunction func,
+		CUoccupancyB2DSize blockSizeToDynamicSMemSize, size_t dynamicSMemSize, int blockSizeLimit)
+{
+	return cuOccupancyMaxPotentialBlockSizeWithFlags(minGridSize, blockSize, func, blockSizeToDynamicSMemSize,
+		dynamicSMemSize, blockSizeLimit, 0);
+}
+
+/* Answers about clusters are remembered when the launch has no more than one attribute, the cluster's dimensions: what libraries ask. */
+static CUresult clusters(int *n, CUfunction func, const CUlaunchConfig *config, enum question what, unsigned id)
+{
+	struct function *f;
+	struct occupancy q;
+	struct call c;
+	CUresult r = start(func, &f, &q, what);
+
+	if (r)
+		return r;
+	if (!n || !config || (config->numAttrs && !config->attrs))
+		return CUDA_ERROR_INVALID_VALUE;
+	bool simple = config->numAttrs == 0 ||
+		(config->numAttrs == 1 && config->attrs[0].id == CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION);
+
+	q.a[0] = (uint64_t)config->gridDimX | (uint64_t)config->gridDimY << 32;
+	q.a[1] = (uint64_t)config->gridDimZ | (uint64_t)config->blockDimX << 32;
+	q.a[2] = (uint64_t)config->blockDimY | (uint64_t)config->blockDimZ << 32;
+	q.a[3] = config->sharedMemBytes;
+	if (simple && config->numAttrs) {
+		q.a[4] = (uint64_t)config->attrs[0].value.clusterDim.x | (uint64_t)config->attrs[0].value.clusterDim.y << 32;
+		q.a[5] = (uint64_t)config->attrs[0].value.clusterDim.z + 1;
+	}
+	if (simple && recall(f, &q)) {
+		*n = (int)q.answer;
+		return CUDA_SUCCESS;
+	}
+	r = call_begin(&c, id);
+	if (r)
+		return r;
+	if (!put_handle(&c, HANDLE_CUfunction, func))
+		return CUDA_ERROR_INVALID_HANDLE;
+	r = put_launch_shape(&c, config, true);
+	if (r)
+		return r;
+	r = call_wait(&c);
+	if (!r)
+		q.answer = (uint64_t)get_i64(&c.in);
+	r = call_end(&c, r);
+	if (r)
+		return r;
+	if (simple)
+		remember(f, &q);
+	*n = (int)q.answer;
+	return CUDA_SUCCESS;
+}
+
+CUresult cuOccupancyMaxPotentialClusterSize(int *clusterSize, CUfunction func, const CUlaunchConfig *config)
+{
+	return clusters(clusterSize, func, config, CLUSTER_SIZE, CALL_cuOccupancyMaxPotentialClusterSize);
+}
+
+CUresult cuOccupancyMaxActiveClusters(int *numClusters, CUfunction func, const CUlaunchConfig *config)
+{
+	return clusters(numClusters, func, config, CLUSTERS, CALL_cuOccupancyMaxActiveClusters);
+}

@@ -1,0 +1,461 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Streams: creating, destroying, asking, waiting, and what else is put into one. A wait for a stream that has nothing to do is answered here.
+ *
+ * Thread rule: any thread; what is known of a stream is in work.h. */
+#include <limits.h>
+#include <stdlib.h>
+#include "devshim/call.h"
+#include "devshim/context.h"
+#include "devshim/copy.h"
+#include "devshim/event.h"
+#include "devshim/handle.h"
+#include "devshim/upcall.h"
+#include "devshim/work.h"
+#include "wire/cuda.h"
+#include "cuda.calls.h"
+#include "cuda.remote.h"
+
+#define FLAGS_KNOWN CU_STREAM_NON_BLOCKING
+
+static CUresult noted(CUstream *s, CUresult r, unsigned flags, int priority)
+{
+	if (r)
+		return r;
+	if (work_create(*s, flags, priority))
+		return r;
+	handle_drop(HANDLE_CUstream, *s);
+	return CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+CUresult cuStreamCreate(CUstream *phStream, unsigned int Flags)
+{
+	CUresult r = process_check();
+
+	if (r)
+		return r;
+	if (Flags & ~FLAGS_KNOWN)
+		return CUDA_ERROR_INVALID_VALUE;
+	return noted(phStream, remote_cuStreamCreate(phStream, Flags), Flags, INT_MIN);
+}
+
+CUresult cuStreamCreateWithPriority(CUstream *phStream, unsigned int flags, int priority)
+{
+	int least, greatest;
+	CUresult r = cuCtxGetStreamPriorityRange(&least, &greatest);
+
+	if (r)
+		return r;
+	if (flags & ~FLAGS_KNOWN)
+		return CUDA_ERROR_INVALID_VALUE;
+	/* The driver clamps, and tells the clamped value. */
+	priority = priority > least ? least : priority < greatest ? greatest : priority;
+	return noted(phStream, remote_cuStreamCreateWithPriority(phStream, flags, priority), flags, priority);
+}
+
+CUresult cuStreamDestroy_v2(CUstream hStream)
+{
+	struct call c;
+	CUresult r;
+
+	/* The driver's own answer to a default stream; and a stream in a capture may refuse to die. */
+	if ((uintptr_t)hStream <= 2 || work_capturing()) {
+		r = remote_cuStreamDestroy_v2(hStream);
+	} else {
+		r = call_begin(&c, CALL_cuStreamDestroy_v2);
+		if (r)
+			return r;
+		if (!put_handle(&c, HANDLE_CUstream, hStream))
+			return handle_error(HANDLE_CUstream);
+		r = call_post(&c);
+	}
+	if (!r)
+		handle_drop(HANDLE_CUstream, hStream);
+	return r;
+}
+
+/* The stream of a call that needs a context which is not lost. */
+static CUresult find(CUstream h, struct work **w)
+{
+	struct context *c;
+	CUresult r = context_check(&c);
+
+	if (r)
+		return r;
+	*w = work_of(h);
+	return *w ? CUDA_SUCCESS : handle_error(HANDLE_CUstream);
+}
+
+CUresult cuStreamQuery(CUstream hStream)
+{
+	struct work *w;
+	CUresult r = find(hStream, &w);
+	uint64_t mark = work_mark();
+
+	if (r || !work_is_busy(w))
+		return r;
+	r = remote_cuStreamQuery(hStream);
+	if (!r)
+		work_done(w, mark);
+	return r;
+}
+
+CUresult cuStreamSynchronize(CUstream hStream)
+{
+	struct work *w;
+	CUresult r = find(hStream, &w);
+	uint64_t mark = work_mark();
+
+	if (r || !work_is_busy(w))
+		return r;
+	r = remote_cuStreamSynchronize(hStream);
+	if (!r)
+		work_done(w, mark);
+	return r;
+}
+
+CUresult cuCtxSynchronize(void)
+{
+	struct context *c;
+	CUresult r = context_check(&c);
+	uint64_t mark = work_mark();
+
+	if (r || !work_context_busy(c))
+		return r;
+	r = remote_cuCtxSynchronize();
+	if (!r)
+		work_context_done(c, mark);
+	return r;
+}
+
+CUresult cuCtxSynchronize_v2(CUcontext ctx)
+{
+	struct context *c = ctx ? context_find(ctx) : context_current();
+	uint64_t mark = work_mark();
+	CUresult r = process_check();
+
+	if (r)
+		return r;
+	if (c && c == context_current())
+		return cuCtxSynchronize();
+	r = remote_cuCtxSynchronize_v2(ctx);
+	if (!r && c)
+		work_context_done(c, mark);
+	return r;
+}
+
+/* ---- questions */
+
+CUresult cuStreamGetPriority(CUstream hStream, int *priority)
+{
+	struct work *w;
+	CUresult r = find(hStream, &w);
+
+	if (r)
+		return r;
+	if (!priority)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (w->priority == INT_MIN) {
+		int p = 0;
+
+		r = remote_cuStreamGetPriority(hStream, &p);
+		if (r)
+			return r;
+		w->priority = p;
+	}
+	*priority = w->priority;
+	return CUDA_SUCCESS;
+}
+
+CUresult cuStreamGetFlags(CUstream hStream, unsigned int *flags)
+{
+	struct work *w;
+	CUresult r = find(hStream, &w);
+
+	if (r)
+		return r;
+	if (!flags)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (w->stream == CU_STREAM_LEGACY || w->stream == CU_STREAM_PER_THREAD)
+		return remote_cuStreamGetFlags(hStream, flags);
+	*flags = w->flags;
+	return CUDA_SUCCESS;
+}
+
+CUresult cuStreamGetId(CUstream hStream, unsigned long long *streamId)
+{
+	struct work *w;
+	CUresult r = find(hStream, &w);
+
+	if (r)
+		return r;
+	if (!streamId)
+		return CUDA_ERROR_INVALID_VALUE;
+	/* A per-thread default stream has an id for each thread. */
+	if (w->stream == CU_STREAM_PER_THREAD)
+		return remote_cuStreamGetId(hStream, streamId);
+	uint64_t id = atomic_load_explicit(&w->id, memory_order_relaxed);
+
+	if (!id) {
+		unsigned long long v = 0;
+
+		r = remote_cuStreamGetId(hStream, &v);
+		if (r)
+			return r;
+		atomic_store_explicit(&w->id, id = v, memory_order_relaxed);
+	}
+	*streamId = id;
+	return CUDA_SUCCESS;
+}
+
+static struct context *context_of(CUstream h)
+{
+	return (uintptr_t)h <= 2 ? context_current() : context_find(handle_owner(HANDLE_CUstream, h));
+}
+
+CUresult cuStreamGetCtx(CUstream hStream, CUcontext *pctx)
+{
+	struct work *w;
+	CUresult r = find(hStream, &w);
+	struct context *c = r ? NULL : context_of(hStream);
+
+	if (r)
+		return r;
+	if (!pctx)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (!c)
+		return handle_error(HANDLE_CUstream);
+	*pctx = c->handle;
+	return CUDA_SUCCESS;
+}
+
+/* No stream is of a green context: they are not remoted. */
+CUresult cuStreamGetCtx_v2(CUstream hStream, CUcontext *pCtx, CUgreenCtx *pGreenCtx)
+{
+	CUcontext ctx = NULL;
+	CUresult r = cuStreamGetCtx(hStream, &ctx);
+
+	if (r)
+		return r;
+	if (pCtx)
+		*pCtx = ctx;
+	if (pGreenCtx)
+		*pGreenCtx = NULL;
+	return r;
+}
+
+CUresult cuStreamGetDevice(CUstream hStream, CUdevice *device)
+{
+	struct work *w;
+	CUresult r = find(hStream, &w);
+	struct context *c = r ? NULL : context_of(hStream);
+
+	if (r)
+		return r;
+	if (!device)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (!c)
+		return handle_error(HANDLE_CUstream);
+	*device = c->device;
+	return CUDA_SUCCESS;
+}
+
+/* ---- waits for events and values */
+
+CUresult cuStreamWaitEvent(CUstream hStream, CUevent hEvent, unsigned int Flags)
+{
+	struct work *w;
+	struct call c;
+	CUresult r = find(hStream, &w);
+	struct event *e = event_of(hEvent);
+
+	if (!r)
+		r = call_begin(&c, CALL_cuStreamWaitEvent);
+	if (r)
+		return r;
+	put_handle(&c, HANDLE_CUstream, hStream);
+	if (!e || !put_handle(&c, HANDLE_CUevent, hEvent))
+		return handle_error(HANDLE_CUevent);
+	put_u64(&c.out, Flags);
+	if (Flags == CU_EVENT_WAIT_DEFAULT && !work_capturing()) {
+		r = call_post(&c);
+	} else {
+		r = call_wait(&c);
+		r = call_end(&c, r);
+	}
+	if (r)
+		return r;
+	struct work *from = atomic_load(&e->work);
+
+	/* What the other stream waits for, this one waits for now. */
+	if (atomic_load(&e->gated) && (!from || atomic_load(&from->done) < atomic_load(&e->recorded)))
+		work_gated(w, c.seq);
+	else
+		work_posted(w, c.seq);
+	return r;
+}
+
+static CUresult post_value(unsigned id, CUstream s, CUdeviceptr addr, uint64_t value, unsigned flags, bool gates)
+{
+	struct work *w;
+	struct call c;
+	CUresult r = find(s, &w);
+
+	if (!r)
+		r = call_begin(&c, id);
+	if (r)
+		return r;
+	put_handle(&c, HANDLE_CUstream, s);
+	put_u64(&c.out, addr);
+	put_u64(&c.out, value);
+	put_u64(&c.out, flags);
+	r = call_wait(&c);
+	r = call_end(&c, r);
+	if (!r)
+		(gates ? work_gated : work_posted)(w, c.seq);
+	return r;
+}
+
+CUresult cuStreamWriteValue32_v2(CUstream s, CUdeviceptr addr, cuuint32_t value, unsigned int flags)
+{
+	return post_value(CALL_cuStreamWriteValue32_v2, s, addr, value, flags, false);
+}
+
+CUresult cuStreamWriteValue64_v2(CUstream s, CUdeviceptr addr, cuuint64_t value, unsigned int flags)
+{
+	return post_value(CALL_cuStreamWriteValue64_v2, s, addr, value, flags, false);
+}
+
+CUresult cuStreamWaitValue32_v2(CUstream s, CUdeviceptr addr, cuuint32_t value, unsigned int flags)
+{
+	return post_value(CALL_cuStreamWaitValue32_v2, s, addr, value, flags, true);
+}
+
+CUresult cuStreamWaitValue64_v2(CUstream s, CUdeviceptr addr, cuuint64_t value, unsigned int flags)
+{
+	return post_value(CALL_cuStreamWaitValue64_v2, s, addr, value, flags, true);
+}
+
+CUresult cuStreamBatchMemOp_v2(CUstream stream, unsigned int count, CUstreamBatchMemOpParams *paramArray,
+		unsigned int flags)
+{
+	struct work *w;
+	CUresult r = find(stream, &w);
+
+	if (r)
+		return r;
+	r = remote_cuStreamBatchMemOp_v2(stream, count, paramArray, flags);
+	if (!r)
+		work_gated(w, work_mark() + 1);
+	return r;
+}
+
+/* ---- host functions */
+
+struct host_function {
+	CUhostFn fn;
+	CUstreamCallback callback;
+	CUstream stream;
+	void *data;
+	bool once;
+	struct context *context;
+};
+
+static void run_host_function(void *arg)
+{
+	struct host_function *h = arg;
+	struct thread *t = thread_self();
+	struct host_function f = *h;
+
+	/* Copies that are done by now are in place before it looks. */
+	if (t) {
+		struct context *was = t->current;
+
+		t->current = f.context;
+		copy_collect();
+		t->current = was;
+	}
+	if (f.once)
+		free(h);
+	if (f.fn)
+		f.fn(f.data);
+	else
+		f.callback(f.stream, CUDA_SUCCESS, f.data);
+}
+
+static CUresult add_host_function(CUstream stream, struct work *w, struct host_function f)
+{
+	struct host_function *h = malloc(sizeof *h);
+	struct call c;
+	uint64_t id = 0;
+	CUresult r;
+
+	if (h) {
+		*h = f;
+		id = upcall_new(run_host_function, h, f.once);
+	}
+	if (!id) {
+		free(h);
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	}
+	r = call_begin(&c, CALL_cuLaunchHostFunc);
+	if (!r) {
+		put_handle(&c, HANDLE_CUstream, stream);
+		put_u64(&c.out, id);
+		if (work_capturing()) {
+			r = call_wait(&c);
+			r = call_end(&c, r);
+		} else {
+			r = call_post(&c);
+		}
+	}
+	if (r) {
+		upcall_drop(id);
+		free(h);
+		return r;
+	}
+	work_gated(w, c.seq);
+	return r;
+}
+
+static CUresult is_capturing(CUstream s, bool *yes)
+{
+	CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
+	CUresult r = work_capturing() ? cuStreamIsCapturing(s, &status) : CUDA_SUCCESS;
+
+	*yes = status != CU_STREAM_CAPTURE_STATUS_NONE;
+	return r;
+}
+
+CUresult cuLaunchHostFunc(CUstream hStream, CUhostFn fn, void *userData)
+{
+	struct work *w;
+	CUresult r = find(hStream, &w);
+	bool capturing = false;
+
+	if (!r && !fn)
+		r = CUDA_ERROR_INVALID_VALUE;
+	if (!r)
+		r = is_capturing(hStream, &capturing);
+	if (r)
+		return r;
+	return add_host_function(hStream, w, (struct host_function){.fn = fn, .data = userData, .once = !capturing,
+		.context = context_current()});
+}
+
+CUresult cuStreamAddCallback(CUstream hStream, CUstreamCallback callback, void *userData, unsigned int flags)
+{
+	struct work *w;
+	CUresult r = find(hStream, &w);
+	bool capturing = false;
+
+	if (!r && (!callback || flags))
+		r = CUDA_ERROR_INVALID_VALUE;
+	if (!r)
+		r = is_capturing(hStream, &capturing);
+	if (r)
+		return r;
+	if (capturing)
+		return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+	return add_host_function(hStream, w, (struct host_function){.callback = callback, .stream = hStream, .data = userData,
+		.once = true, .context = context_current()});
+}

@@ -1,0 +1,219 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Streams are listed per context. A blocking stream and the legacy default stream wait for each other, so each asks about the other too; the per-thread
+ * default streams of a context share one entry.
+ *
+ * Thread rule: see work.h. `lock` guards the lists; entries are read without it. */
+#include "devshim/work.h"
+
+#include <limits.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include "cuda.calls.h"
+#include "devshim/call.h"
+#include "devshim/handle.h"
+
+struct stream_set {
+	struct stream_set *next;
+	const struct context *context;
+	struct work legacy, per_thread;
+	struct work *_Atomic first;     /* created streams; entries stay in the list */
+	_Atomic uint64_t last, done;    /* of all of them together */
+};
+
+_Atomic int captures;
+static struct stream_set *_Atomic sets;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static _Atomic uint64_t newest;     /* number of the newest record that gave any stream work */
+static _Thread_local struct stream_set *recent;
+
+static void raise_to(_Atomic uint64_t *v, uint64_t to)
+{
+	uint64_t old = atomic_load_explicit(v, memory_order_relaxed);
+
+	while (old < to && !atomic_compare_exchange_weak(v, &old, to)) {}
+}
+
+static uint64_t get(_Atomic uint64_t *v) { return atomic_load_explicit(v, memory_order_acquire); }
+
+static struct stream_set *set_find(const struct context *c)
+{
+	struct stream_set *s = recent;
+
+	if (s && s->context == c)
+		return s;
+	for (s = atomic_load_explicit(&sets, memory_order_acquire); s && s->context != c; s = s->next) {}
+	return recent = s;
+}
+
+static struct stream_set *set_of(struct context *c)
+{
+	struct stream_set *s = set_find(c);
+
+	if (s || !c)
+		return s;
+	pthread_mutex_lock(&lock);
+	s = set_find(c);
+	if (!s && (s = calloc(1, sizeof *s))) {
+		s->context = c;
+		s->legacy.set = s->per_thread.set = s;
+		s->legacy.stream = CU_STREAM_LEGACY;
+		s->per_thread.stream = CU_STREAM_PER_THREAD;
+		s->legacy.priority = s->per_thread.priority = INT_MIN;
+		s->next = atomic_load(&sets);
+		atomic_store_explicit(&sets, s, memory_order_release);
+	}
+	pthread_mutex_unlock(&lock);
+	return recent = s;
+}
+
+struct work *work_of(CUstream h)
+{
+	if (h == NULL)
+		h = ptds_active() ? CU_STREAM_PER_THREAD : CU_STREAM_LEGACY;
+	if (h == CU_STREAM_LEGACY || h == CU_STREAM_PER_THREAD) {
+		struct stream_set *s = set_of(context_current());
+
+		return !s ? NULL : h == CU_STREAM_LEGACY ? &s->legacy : &s->per_thread;
+	}
+	return handle_data(HANDLE_CUstream, h);
+}
+
+bool work_create(CUstream h, unsigned flags, int priority)
+{
+	struct stream_set *s = set_of(context_current());
+	struct work *w;
+
+	if (!s)
+		return false;
+	pthread_mutex_lock(&lock);
+	/* An entry serves again when its old work is done: events may still ask about that. */
+	for (w = atomic_load(&s->first); w && (w->stream || get(&w->last) > get(&w->done)); w = w->next) {}
+	if (!w && (w = calloc(1, sizeof *w))) {
+		w->set = s;
+		w->next = atomic_load(&s->first);
+		atomic_store_explicit(&s->first, w, memory_order_release);
+	}
+	if (w) {
+		w->flags = flags;
+		w->priority = priority;
+		atomic_store(&w->id, 0);
+		w->stream = h;
+	}
+	pthread_mutex_unlock(&lock);
+	return w && handle_set_data(HANDLE_CUstream, h, w);
+}
+
+/* The stream is gone; work that it had may still run, which the numbers keep telling. */
+static void stream_dropped(const void *h, void *data)
+{
+	struct work *w = data;
+
+	(void)h;
+	pthread_mutex_lock(&lock);
+	w->stream = NULL;
+	pthread_mutex_unlock(&lock);
+}
+
+__attribute__((constructor)) static void watch_streams(void) { handle_on_drop(HANDLE_CUstream, stream_dropped); }
+
+void work_posted(struct work *w, uint64_t seq)
+{
+	if (!w)
+		return;
+	raise_to(&w->last, seq);
+	raise_to(&w->set->last, seq);
+	raise_to(&newest, seq);
+}
+
+void work_gated(struct work *w, uint64_t seq)
+{
+	if (!w)
+		return;
+	raise_to(&w->gate, seq);
+	work_posted(w, seq);
+}
+
+static bool busy(struct work *w) { return get(&w->last) > get(&w->done); }
+static bool gated(struct work *w) { return get(&w->gate) > get(&w->done); }
+static bool blocking(const struct work *w) { return !(w->flags & CU_STREAM_NON_BLOCKING); }
+
+/* Whether `is` holds for the stream or for one that the rules of the default stream make it wait for. */
+static bool any_before(struct work *w, bool (*is)(struct work *))
+{
+	struct stream_set *s = w->set;
+
+	if (is(w))
+		return true;
+	if (!blocking(w) || get(&s->last) <= get(&s->done))
+		return false;
+	if (w != &s->legacy)
+		return is(&s->legacy);
+	if (is(&s->per_thread))
+		return true;
+	for (struct work *o = atomic_load_explicit(&s->first, memory_order_acquire); o; o = o->next)
+		if (blocking(o) && is(o))
+			return true;
+	return false;
+}
+
+bool work_is_gated(struct work *w) { return !w || any_before(w, gated); }
+bool work_is_busy(struct work *w) { return !w || work_capturing() || any_before(w, busy); }
+
+bool work_context_busy(struct context *c)
+{
+	struct stream_set *s = set_find(c);
+	bool any;
+
+	if (work_capturing())
+		return true;
+	if (!s)
+		return false;
+	uint64_t last = get(&s->last);
+
+	if (last <= get(&s->done))
+		return false;
+	any = busy(&s->legacy) || busy(&s->per_thread);
+	for (struct work *o = atomic_load_explicit(&s->first, memory_order_acquire); o && !any; o = o->next)
+		any = busy(o);
+	if (!any)
+		raise_to(&s->done, last);
+	return any;
+}
+
+uint64_t work_mark(void) { return get(&newest); }
+
+void work_done_until(struct work *w, uint64_t seq)
+{
+	if (w)
+		raise_to(&w->done, seq);
+}
+
+void work_done(struct work *w, uint64_t mark)
+{
+	if (!w)
+		return;
+	/* Waiting for one thread's default stream says nothing about the others that share the entry. */
+	if (w == &w->set->per_thread)
+		return;
+	raise_to(&w->done, mark);
+	if (w != &w->set->legacy)
+		return;
+	for (struct work *o = atomic_load_explicit(&w->set->first, memory_order_acquire); o; o = o->next)
+		if (blocking(o))
+			raise_to(&o->done, mark);
+	raise_to(&w->set->per_thread.done, mark);
+}
+
+void work_context_done(struct context *c, uint64_t mark)
+{
+	struct stream_set *s = set_find(c);
+
+	if (!s)
+		return;
+	raise_to(&s->legacy.done, mark);
+	raise_to(&s->per_thread.done, mark);
+	for (struct work *o = atomic_load_explicit(&s->first, memory_order_acquire); o; o = o->next)
+		raise_to(&o->done, mark);
+	raise_to(&s->done, mark);
+}
