@@ -12,35 +12,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 #include "mount/mounts.h"
-#include "wire/limits.h"
 
-#define VALUE_MAX (64u << 10) /* bytes of one file */
-#define DEPTH_MAX 8 /* of folders */
+#define VALUE_MAX 256 /* bytes of one value */
 #define PATIENCE 10 /* seconds for everything */
-
-/* The file's text without the last newline; NULL when it cannot be read. */
-static char *read_value(int dir, const char *name)
-{
-	static char buf[VALUE_MAX];
-	size_t n = 0;
-	ssize_t r = 0;
-	int fd = openat(dir, name, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-
-	if (fd < 0)
-		return NULL;
-	while (n < sizeof(buf) - 1 && (r = read(fd, buf + n, sizeof(buf) - 1 - n)) > 0)
-		n += (size_t)r;
-	close(fd);
-	if (r < 0)
-		return NULL;
-	if (n && buf[n - 1] == '\n')
-		n--;
-	buf[n] = '\0';
-	return buf;
-}
 
 static void json_text(const char *s)
 {
@@ -55,72 +31,44 @@ static void json_text(const char *s)
 	putchar('"');
 }
 
-/* A decimal integer that JSON can carry is a number, anything else is text. */
-static void json_value(const char *s)
-{
-	size_t n = strspn(s, "0123456789");
-
-	if (n && !s[n] && n <= 18 && (*s != '0' || n == 1))
-		fputs(s, stdout);
-	else
-		json_text(s);
-}
-
 static int visible(const struct dirent *e)
 {
 	return *e->d_name != '.';
 }
 
-/* One folder as an object: folders are objects, files values, links are left out (they show the same things
- * again). */
-static void json_folder(int parent, const char *name, int depth)
+/* The tree tells all of itself in one file. */
+static void json_tree(int root)
 {
-	struct dirent **list;
-	const char *comma = "";
-	int fd = openat(parent, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	int n = fd < 0 ? -1 : scandirat(fd, ".", &list, visible, versionsort);
+	char buf[65536];
+	bool any = false;
+	ssize_t n = 0;
+	int fd = root < 0 ? -1 : openat(root, "status.json", O_RDONLY | O_CLOEXEC);
 
-	putchar('{');
-	for (int i = 0; i < n; i++) {
-		struct stat st;
-		const char *leaf = list[i]->d_name;
-		char *text;
-		if (fstatat(fd, leaf, &st, AT_SYMLINK_NOFOLLOW) || !(st.st_mode & 0444)) {
-			free(list[i]);
-			continue;
-		}
-		if (S_ISDIR(st.st_mode) && depth < DEPTH_MAX) {
-			fputs(comma, stdout);
-			json_text(leaf);
-			putchar(':');
-			json_folder(fd, leaf, depth + 1);
-			comma = ",";
-		} else if (S_ISREG(st.st_mode) && strcmp(leaf, "ctl") && (text = read_value(fd, leaf))) {
-			fputs(comma, stdout);
-			json_text(leaf);
-			putchar(':');
-			json_value(text);
-			comma = ",";
-		}
-		free(list[i]);
+	while (fd >= 0 && (n = read(fd, buf, sizeof(buf))) > 0) {
+		fwrite(buf, 1, (size_t)n, stdout);
+		any = true;
 	}
-	if (n >= 0)
-		free(list);
+	if (!any)
+		fputs("null", stdout);
 	if (fd >= 0)
 		close(fd);
-	putchar('}');
 }
 
-/* A value of the folder, or "-", in one of a few buffers that take turns. */
+/* A value of the folder without its newline, "-" when it is not known, in one of a few buffers that take
+ * turns. */
 static const char *value(int dir, const char *name)
 {
-	static char bufs[8][256];
+	static char bufs[8][VALUE_MAX];
 	static unsigned turn;
-	const char *s = read_value(dir, name);
 	char *out = bufs[turn++ % 8];
+	int fd = openat(dir, name, O_RDONLY | O_CLOEXEC);
+	ssize_t n = fd < 0 ? -1 : read(fd, out, VALUE_MAX - 1);
 
-	snprintf(out, sizeof(bufs[0]), "%s", s && *s ? s : "-");
-	return out;
+	if (fd >= 0)
+		close(fd);
+	out[n < 0 ? 0 : n] = '\0';
+	out[strcspn(out, "\n")] = '\0';
+	return *out ? out : "-";
 }
 
 static const char *bytes(int dir, const char *name)
@@ -199,10 +147,7 @@ static bool show_mount(const struct mount_entry *m, bool json)
 		fputs(",\"status\":", stdout);
 		json_text(status);
 		fputs(",\"tree\":", stdout);
-		if (root >= 0)
-			json_folder(root, ".", 0);
-		else
-			fputs("null", stdout);
+		json_tree(root);
 		putchar('}');
 	} else {
 		printf("%s  %s  %s\n", m->dir, m->source, status);

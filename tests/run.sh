@@ -20,7 +20,7 @@ wanted() # NAME
 	local w
 	[ ${#words[@]} = 0 ] && return 0
 	for w in "${words[@]}"; do
-		[[ $1 == *"$w"* ]] && return 0
+		[[ /$1 == */"$w"* ]] && return 0
 	done
 	return 1
 }
@@ -47,7 +47,7 @@ report() # NAME CODE SECONDS
 	esac
 }
 
-declare -A running started
+declare -A running=() started=()
 reap() # waits for one test and reports it
 {
 	local p code

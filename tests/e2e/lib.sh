@@ -188,7 +188,7 @@ run_program() # NAME [ARGUMENT...]: to its end, at most a minute
 
 # start_program TAG NAME [ARGUMENT...]: in the background; its output is in $work/TAG.out, its pid in ${pid[TAG]}; `tell TAG` ends its wait for standard
 # input, `said TAG WORD` is true when it has said that.
-declare -A pid input
+declare -A pid=() input=()
 start_program()
 {
 	local fd tag=$1
