@@ -138,7 +138,7 @@ uint64_t context_id(struct session *s, CUcontext real)
 		if (primary(d) != real)
 			continue;
 		/* An earlier context of this device had the id: it is gone. */
-		handle_drop(s->handles, HANDLE_CUcontext, handle_real(s->handles, HANDLE_CUcontext, PRIMARY_FIRST + d));
+		handle_drop(s->handles, PRIMARY_FIRST + d);
 		if (handle_bind(s->handles, HANDLE_CUcontext, PRIMARY_FIRST + d, real))
 			return PRIMARY_FIRST + d;
 	}
@@ -171,7 +171,9 @@ void *exec_handle_of(struct exec *x, unsigned type, uint64_t id)
 		x->bad_handle = true;
 		x->handle_code = type == HANDLE_CUcontext ? CUDA_ERROR_INVALID_CONTEXT : CUDA_ERROR_INVALID_HANDLE;
 	}
-	if (type == HANDLE_CUmodule || type == HANDLE_CUlibrary)
+	if (!x->first_id)
+		x->first_id = id;
+	if (!x->parent && (type == HANDLE_CUmodule || type == HANDLE_CUlibrary || type == HANDLE_CUkernel || type == HANDLE_CUgraph))
 		x->parent = id;
 	return real;
 }
@@ -183,7 +185,7 @@ void *exec_handle(struct exec *x, unsigned type)
 
 uint64_t exec_id_of(struct exec *x, unsigned type, void *real)
 {
-	uint64_t parent = type == HANDLE_CUfunction || type == HANDLE_CUkernel ? x->parent : 0;
+	bool belongs = type == HANDLE_CUfunction || type == HANDLE_CUkernel || type == HANDLE_CUgraphNode;
 	uint64_t id;
 
 	if (!real || (type == HANDLE_CUstream && (uintptr_t)real <= 2))
@@ -191,7 +193,7 @@ uint64_t exec_id_of(struct exec *x, unsigned type, void *real)
 	if (type == HANDLE_CUcontext)
 		id = context_id(x->session, real);
 	else
-		id = handle_add(x->session->handles, type, real, parent);
+		id = handle_add(x->session->handles, type, real, belongs ? x->parent : 0);
 	if (!id)
 		x->out.bad = true;
 	return id;
@@ -216,7 +218,12 @@ void exec_bind(struct exec *x, unsigned type, uint64_t id, void *real)
 
 void exec_drop(struct exec *x, unsigned type, void *real)
 {
-	handle_drop(x->session->handles, type, real);
+	uint64_t id = handle_id(x->session->handles, type, real);
+
+	if (id)
+		handle_drop(x->session->handles, id);
+	if (id == x->first_id)
+		x->first_id = 0;
 }
 
 /* ---- running ---- */
@@ -245,12 +252,14 @@ CUresult exec_run(struct exec *x)
 	x->name = e ? e->name : "unknown call";
 	x->bad_handle = false;
 	x->handle_code = 0;
-	x->parent = 0;
+	x->parent = x->first_id = 0;
 	x->gathered = NULL;
 	session_wait_driver(s);
 	if (e && e->serve) {
 		set_context(x);
 		r = e->serve(x);
+		if (!r && x->first_id && (strstr(e->name, "Destroy") || strstr(e->name, "Unload")))
+			handle_drop(s->handles, x->first_id);
 	}
 	if (r == SERVE_BAD)
 		session_end(s, CUDA_ERROR_MPS_CLIENT_TERMINATED, "malformed call of %s", x->name);

@@ -24,7 +24,8 @@ struct exec {
 	const char *name;           /* the API name, for log lines */
 	struct arena *arena;        /* of exec_alloc */
 	struct gathered *gathered;  /* deliveries for the reply */
-	uint64_t parent;            /* the module or library among the arguments: functions that come of it end with it */
+	uint64_t parent;            /* the module, library, kernel or graph among the arguments: functions and nodes that come of it end with it */
+	uint64_t first_id;          /* the first handle among the arguments: what a destroy destroys */
 };
 
 /* Memory that lives until the record is answered, at most 64 MiB a record in all; NULL past it (the record is then bad). Zeroed. */
@@ -46,7 +47,7 @@ uint64_t exec_id_of(struct exec *x, unsigned type, void *real);
 /* A NEW call: reads the id that the client chose (before the driver is called), and binds it after success. */
 uint64_t exec_new_id(struct exec *x);
 void exec_bind(struct exec *x, unsigned type, uint64_t id, void *real);
-/* After a destroy succeeded. Also drops what belongs to it (functions of a module). */
+/* After a destroy succeeded. Also drops what belongs to it (functions of a module). Calls whose name says Destroy or Unload have this done for their first handle. */
 void exec_drop(struct exec *x, unsigned type, void *real);
 
 /* Bytes of a copy to the host: FRAME_DATA pieces of `transfer` from `offset` of it on. Replies of other threads may pass between the pieces. False

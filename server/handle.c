@@ -16,6 +16,7 @@ struct entry {
 	uint64_t id, parent;
 	void *real;
 	uint32_t next_id, next_real;    /* chains; next_id also links the free list */
+	uint32_t children;              /* live entries whose parent this is */
 };
 
 struct handles {
@@ -23,7 +24,7 @@ struct handles {
 	struct entry *entry;
 	uint32_t *by_id, *by_real;      /* `buckets` heads each */
 	uint32_t buckets, used, free;   /* used: entries ever taken; free: head of the free list */
-	uint32_t live, children;        /* children: live entries with a parent */
+	uint32_t live;
 	uint64_t next_number;
 };
 
@@ -150,27 +151,33 @@ static bool insert(struct handles *h, uint64_t id, void *real, uint64_t parent)
 	h->entry[i] = (struct entry){.id = id, .parent = parent, .real = real};
 	link_entry(h, i);
 	h->live++;
-	h->children += parent != 0;
+	i = parent ? find_id(h, parent) : NONE;
+	if (i != NONE)
+		h->entry[i].children++;
 	return true;
 }
 
 static void remove_entry(struct handles *h, uint32_t i)
 {
+	uint32_t parent = h->entry[i].parent ? find_id(h, h->entry[i].parent) : NONE;
+
 	unlink_entry(h, i);
 	h->live--;
-	h->children -= h->entry[i].parent != 0;
+	if (parent != NONE)
+		h->entry[parent].children--;
 	h->entry[i] = (struct entry){.next_id = h->free};
 	h->free = i;
 }
 
+/* Parents are older than their children, so this ends. */
 static void remove_with_children(struct handles *h, uint32_t i)
 {
 	uint64_t id = h->entry[i].id;
 
-	remove_entry(h, i);
-	for (uint32_t j = 0; h->children && j < h->used; j++)
+	for (uint32_t j = 0; h->entry[i].children && j < h->used; j++)
 		if (h->entry[j].id && h->entry[j].parent == id)
-			remove_entry(h, j);
+			remove_with_children(h, j);
+	remove_entry(h, i);
 }
 
 void *handle_real(struct handles *h, unsigned type, uint64_t id)
@@ -244,12 +251,12 @@ bool handle_bind(struct handles *h, unsigned type, uint64_t id, void *real)
 	return ok;
 }
 
-void handle_drop(struct handles *h, unsigned type, const void *real)
+void handle_drop(struct handles *h, uint64_t id)
 {
 	uint32_t i;
 
 	pthread_mutex_lock(&h->lock);
-	i = find_real(h, type, real);
+	i = find_id(h, id);
 	if (i != NONE)
 		remove_with_children(h, i);
 	pthread_mutex_unlock(&h->lock);

@@ -24,5 +24,5 @@ uint64_t handle_id(struct handles *h, unsigned type, const void *real);
 uint64_t handle_add(struct handles *h, unsigned type, void *real, uint64_t parent);
 /* An id that the program chose. False when it may not choose it, when it is alive for something else, or past the limit. */
 bool handle_bind(struct handles *h, unsigned type, uint64_t id, void *real);
-/* Forgets a driver's handle and everything whose parent it is. */
-void handle_drop(struct handles *h, unsigned type, const void *real);
+/* Forgets an id and everything whose parent it is. By id, because the driver may have given the same handle of its own to another thread already. */
+void handle_drop(struct handles *h, uint64_t id);
