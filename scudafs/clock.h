@@ -15,3 +15,9 @@ static inline uint64_t clock_ms(void)
 {
 	return clock_us() / 1000;
 }
+
+/* Milliseconds from `then` to `now`, 0 when another thread has put `then` after it. */
+static inline uint64_t clock_since(uint64_t now, uint64_t then)
+{
+	return now > then ? now - then : 0;
+}

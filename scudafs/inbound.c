@@ -34,7 +34,7 @@ bool inbound_full(const struct relay *r, uint64_t now)
 	/* Whoever waits for data or a reply waits for something behind what is here. While data is being taken it will come in time. */
 	if (relay_parked(r, PARK_DATA))
 		return false;
-	return !relay_parked(r, PARK_REPLY) || now - r->read_at < READING_MS;
+	return !relay_parked(r, PARK_REPLY) || clock_since(now, r->read_at) < READING_MS;
 }
 
 /* ---- replies ---- */

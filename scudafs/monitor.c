@@ -185,7 +185,7 @@ static int keep_time(struct monitor *m, int *timeout, char *why, size_t cap)
 {
 	uint64_t now = clock_ms();
 	int e = 0;
-	if ((m->pinging || m->asking) && now - m->heard_at >= TIME_DEAD) {
+	if ((m->pinging || m->asking) && clock_since(now, m->heard_at) >= TIME_DEAD) {
 		snprintf(why, cap, "silent for %d ms", TIME_DEAD);
 		return -ETIMEDOUT;
 	}

@@ -172,11 +172,10 @@ static void look_for_acknowledgements(struct relay *r, uint64_t now)
 static void heartbeat(struct relay *r, uint64_t now, struct answers *a)
 {
 	look_for_acknowledgements(r, now);
-	/* Nothing to hear: we do not listen, or have nothing on the way. A PING that waits for the end of a record is not on the way. */
-	bool expects = r->queue.head || (r->ping && !r->aside.head);
-	if (r->paused || !expects)
+	/* While we do not listen, or cannot ask because the program has not finished a record, silence says nothing. */
+	if (r->paused || (r->aside.head && !r->queue.head))
 		r->alive = now;
-	else if (now - r->alive >= TIME_DEAD) {
+	else if (clock_since(now, r->alive) >= TIME_DEAD) {
 		log_warning("session %u: %s has been silent for %d ms", r->id, r->address, TIME_DEAD);
 		relay_fail(r, ETIMEDOUT, a);
 		return;
@@ -200,7 +199,7 @@ static void check_stall(struct relay *r, uint64_t now, struct answers *a)
 {
 	if (!r->paused || r->read_at > r->paused_at || !relay_parked(r, PARK_REPLY)) {
 		r->paused_at = now;
-	} else if (now - r->paused_at >= 2 * TIME_PARK) {
+	} else if (clock_since(now, r->paused_at) >= 2 * TIME_PARK) {
 		log_warning("session %u: the program takes none of %zu bytes from the server", r->id, r->held);
 		relay_fail(r, EPROTO, a);
 	}
@@ -209,7 +208,7 @@ static void check_stall(struct relay *r, uint64_t now, struct answers *a)
 static int next_time(const struct relay *r, uint64_t now)
 {
 	uint64_t t = r->ping_at;
-	if (r->ping && r->alive + TIME_DEAD < t)
+	if (r->alive + TIME_DEAD < t)
 		t = r->alive + TIME_DEAD;
 	if (r->parked && r->parked->deadline < t)
 		t = r->parked->deadline;

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <poll.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
@@ -128,6 +129,20 @@ static int upcalls(struct session *s, uint64_t count)
 	return 0;
 }
 
+/* Works for so long, and answers the heartbeat meanwhile. */
+static int slow(int fd, int ms)
+{
+	for (struct pollfd p = {.fd = fd, .events = POLLIN}; ms > 0; ms -= 10) {
+		struct frame f;
+		if (!poll(&p, 1, 10))
+			continue;
+		if (full_read(fd, &f, sizeof(f)) || f.kind != FRAME_PING ||
+				send_frame(fd, (struct frame){.kind = FRAME_PONG, .seq = f.seq}, NULL, NULL))
+			return -1;
+	}
+	return 0;
+}
+
 static int answer(struct session *s, const struct frame *f)
 {
 	uint64_t a[8] = {0};
@@ -152,8 +167,7 @@ static int answer(struct session *s, const struct frame *f)
 	case PEER_UPCALL:
 		return upcalls(s, a[0]) || send_frame(s->fd, r, NULL, NULL);
 	case PEER_SLOW:
-		usleep((useconds_t)a[0] * 1000);
-		return send_frame(s->fd, r, NULL, NULL);
+		return slow(s->fd, (int)a[0]) || send_frame(s->fd, r, NULL, NULL);
 	case PEER_BYE:
 		send_frame(s->fd, (struct frame){.kind = FRAME_BYE, .head_len = 10}, "\x92\xcd\x03\x2a\xa5" "ended", NULL);
 		return -1;

@@ -1,0 +1,154 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# The daemon against a fake server: every operation of the session node, then every way in which a party can go away. No shim, no real server.
+# Usage: tests/relay/run.sh [DIR]: DIR has bin/scudafs (default build). Exit 77: no /dev/fuse here.
+set -u
+cd "$(dirname "$0")/../.."
+dir=${1:-build}
+[ -c /dev/fuse ] && [ -w /dev/fuse ] || exit 77
+tmp=$(mktemp -d)
+mnt=$tmp/mnt; log=$tmp/log
+mkdir "$mnt"
+fake=; daemon=
+cleanup()
+{
+	[ -n "$fake" ] && kill -CONT "$fake" 2>/dev/null
+	for p in $fake $daemon; do kill -9 "$p" 2>/dev/null; done
+	grep -q " $mnt " /proc/mounts && { umount -l "$mnt" 2>/dev/null || fusermount3 -uz "$mnt"; }
+	rm -rf "$tmp"
+}
+trap cleanup EXIT
+failed=0
+ok() { echo "ok - $1"; }
+bad() { echo "FAILED - $1"; failed=1; }
+check() { local what=$1; shift; if "$@"; then ok "$what"; else bad "$what"; fi; }
+# expect NAME REGEX COMMAND...: the output matches
+expect() {
+	local what=$1 re=$2 out; shift 2
+	out=$("$@" 2>&1); if [[ $out =~ $re ]]; then ok "$what: $out"; else bad "$what: $out"; fi
+}
+until_true() { for _ in $(seq 100); do "$@" && return 0; sleep 0.1; done; return 1; }
+
+cc=${CC:-gcc}
+$cc -std=gnu11 -O2 -D_GNU_SOURCE -I. tests/relay/fake.c wire/msg.c -o "$tmp/fake" -lpthread || exit 1
+$cc -std=gnu11 -O2 -D_GNU_SOURCE -I. tests/relay/client.c -o "$tmp/client" -lpthread || exit 1
+client() { timeout 60 "$tmp/client" "$mnt/ctl" "$@"; }
+# the same in the background, without a helper in between: its process id is in $c
+waiting() { "$tmp/client" "$mnt/ctl" "$@" >"$tmp/out" & c=$!; until_true bash -c "[ -n \"\$(ls '$mnt/sessions')\" ]"; sleep 0.2; }
+
+start_fake() { "$tmp/fake" "${1:-0}" >"$tmp/port" & fake=$!; disown; until_true test -s "$tmp/port"; port=$(cat "$tmp/port"); }
+start_daemon() {
+	SCUDAFS_LOG=info "$dir/bin/scudafs" mount -f "127.0.0.1:$port" "$mnt" 2>>"$log" & daemon=$!; disown
+	until_true test -e "$mnt/status"
+}
+status_is() { [ "$(cat "$mnt/status")" = "$1" ]; }
+ended() { ! kill -0 "$1" 2>/dev/null; }
+
+# ---- nobody there
+: >"$tmp/port"; start_fake; kill -9 "$fake"; wait "$fake" 2>/dev/null
+s=$(date +%s%N)
+out=$("$dir/bin/scudafs" mount "127.0.0.1:$port" "$mnt" 2>&1 </dev/null); r=$?
+ms=$((($(date +%s%N) - s) / 1000000))
+check "mount of nobody fails with words in $ms ms: $out" test $r -ne 0 -a -n "$out" -a $ms -lt 5000
+check "nothing is mounted" bash -c "! grep -q ' $mnt ' /proc/mounts"
+
+: >"$tmp/port"; start_fake; start_daemon
+check "status is ready" status_is ready
+check "every file of the tree can be read" bash -c "find '$mnt' -type f ! -name ctl -exec cat {} + >/dev/null"
+check "sizes are true" bash -c "for f in '$mnt'/gpu0/*; do [ -d \$f ] || [ \$(stat -c %s \$f) = \$(wc -c <\$f) ] || exit 1; done"
+check "writing a value is refused" bash -c "! echo x 2>/dev/null >'$mnt/gpu0/name'"
+check "a control character of the server is gone" bash -c "! grep -q \$'\\x1b' '$mnt/gpu1/name'"
+check "status.json is JSON" python3 -c "import json; d = json.load(open('$mnt/status.json')); assert d['gpu0']['memory']['total'] == 2**33"
+check "isatty and friends say no" python3 -c "import os; fd = os.open('$mnt/ctl', os.O_RDWR); assert not os.isatty(fd)"
+check "a stray read, write and seek are refused" python3 -c "
+import os
+fd = os.open('$mnt/ctl', os.O_RDWR)
+for f in (lambda: os.pread(fd, 10, 0), lambda: os.pwrite(fd, b'x', 0), lambda: os.pwrite(fd, b'x', (1 << 59) + (1 << 20) + 5)):
+    try: f()
+    except OSError: continue
+    raise SystemExit(1)"
+
+# ---- operations
+expect echo '^echo' client echo 1000
+expect "echo by 8 threads" '^echo' client echo 300 8
+expect "upload, checked" '^upload' client upload 16 1
+expect upload '^upload' client upload 256
+expect "download, one piece a read" '^download' client download 20000000 1000000 1000000
+expect "download, small pieces" '^download' client download 10000000 7777 100000
+expect "download, tiny pieces in one read" '^download' client download 1000000 500 65536
+expect "download by 4 threads" '^download' client download 40000000 1048576 1048576 4
+expect "download after the reply, 38 MiB kept" '^download' client download 40000000 1048576 1048576 1 1
+expect "download of 256 MiB" '^download' client download 268435456 1048576 1048576 2
+expect "small reply" right client reply 100
+expect "large reply" right client reply 100000
+expect "largest reply" right client reply 1048576
+expect upcalls 'upcalls: 500' client upcalls 500
+expect "batches in a wrong order" 'shuffle: 60' client shuffle 60
+expect "interrupted 25 times" 'done after 0.5. s, then done' client interrupt 500
+expect "a wait longer than TIME_PARK" 'done after 6[.].. s, then done' client call 5 6000
+expect "BYE" 'ESHUTDOWN after 0.*then ESHUTDOWN' client call 6
+expect "connection closed" 'ECONNRESET after 0.*then ECONNRESET' client call 7
+expect "bad frame from the server" 'EPROTO after 0.*then EPROTO' client call 8
+expect "reply that nobody asked for" 'EPROTO after 0.*then EPROTO' client call 9
+check "no session is left" until_true bash -c "[ -z \"\$(ls '$mnt/sessions')\" ]"
+
+# ---- death of programs
+waiting call 5 30000
+id=$(ls "$mnt/sessions")
+check "sessions/$id tells its command" grep -q client "$mnt/sessions/$id/command"
+s=$(date +%s%N); kill -9 $c; wait $c 2>/dev/null
+check "a waiting program dies at once" test $((($(date +%s%N) - s) / 1000000)) -lt 500
+check "its session is gone" until_true bash -c "[ ! -d '$mnt/sessions/$id' ]"
+client hold 5
+gone() { [ -z "$(ls "$mnt/sessions")" ] || grep -q "over" <(tail -1 "$log"); }
+check "the opener's end ends the session though a child holds the descriptor" until_true gone
+for i in $(seq 20); do
+	"$tmp/client" "$mnt/ctl" upload 2000 >/dev/null 2>&1 & a=$!
+	"$tmp/client" "$mnt/ctl" download 1000000000 1048576 1048576 2 >/dev/null 2>&1 & b=$!
+	sleep 0.0$((RANDOM % 10)); kill -9 $a $b; wait $a $b 2>/dev/null
+done
+check "40 programs killed in the middle of a copy leave nothing" until_true bash -c "[ -z \"\$(ls '$mnt/sessions')\" ]"
+expect "echo still works" '^echo' client echo 100
+
+# ---- death of the server
+waiting call 5 30000
+s=$(date +%s%N); kill -9 "$fake"; wait $c
+check "a killed server ends a wait ($(cat "$tmp/out"))" test $((($(date +%s%N) - s) / 1000000)) -lt 2000
+check "status is lost" until_true status_is lost
+expect "open without a server" 'ECONNREFUSED after 0' client open
+s=$(date +%s%N)
+check "the tree still answers" bash -c "cat '$mnt'/gpu*/name >/dev/null && ls -lR '$mnt' >/dev/null"
+check "and fast" test $((($(date +%s%N) - s) / 1000000)) -lt 1000
+start_fake "$port"
+expect "a new session works as soon as the server is back" '^echo' client echo 10
+check "status is ready again" until_true status_is ready
+waiting call 5 30000
+client upload 4000 >"$tmp/out2" 2>&1 & u=$!; sleep 0.3
+s=$(date +%s%N); kill -STOP "$fake"; wait $c
+ms=$((($(date +%s%N) - s) / 1000000))
+check "a frozen server ends a wait after $ms ms ($(cat "$tmp/out"))" test $ms -gt 4000 -a $ms -lt 9000
+wait $u; ms=$((($(date +%s%N) - s) / 1000000))
+check "and an upload after $ms ms ($(cat "$tmp/out2"))" test $ms -lt 9500
+expect "open with a frozen server" 'ETIMEDOUT after [34]' client open
+kill -CONT "$fake"
+check "status is ready again" until_true status_is ready
+
+# ---- the daemon's own stop and end
+waiting call 5 9000
+kill -STOP "$daemon"; sleep 7; kill -CONT "$daemon"; wait $c
+check "a daemon stopped for 7 s keeps its sessions ($(cat "$tmp/out"))" grep -q 'done.*done' "$tmp/out"
+waiting call 5 30000
+s=$(date +%s%N); kill -TERM "$daemon"; wait $c
+check "SIGTERM ends a wait ($(cat "$tmp/out"))" test $((($(date +%s%N) - s) / 1000000)) -lt 1000
+check "the daemon has ended" until_true ended "$daemon"
+check "and unmounted" bash -c "! grep -q ' $mnt ' /proc/mounts"
+start_daemon
+waiting call 5 30000
+s=$(date +%s%N); kill -9 "$daemon"; wait $c
+check "a killed daemon ends a wait ($(cat "$tmp/out"))" test $((($(date +%s%N) - s) / 1000000)) -lt 1000
+"$dir/bin/scudafs" mount "127.0.0.1:$port" "$mnt" </dev/null >/dev/null 2>"$tmp/err"
+check "mounting over the stale mount works $(cat "$tmp/err")" status_is ready
+umount "$mnt" 2>/dev/null || fusermount3 -u "$mnt"
+check "umount" bash -c "! grep -q ' $mnt ' /proc/mounts"
+if grep -q -E "ThreadSanitizer|AddressSanitizer|LeakSanitizer|runtime error" "$log"; then bad "sanitizers are silent"; cp "$log" /tmp/relay-sanitizer.log; fi
+exit $failed
