@@ -138,7 +138,11 @@ static void note_failed_post(uint64_t seq, CUresult code)
 /* The answer's parts to their places. Returns the call's result. */
 static CUresult take(struct call *c, struct thread *t, const struct answer *a)
 {
-	int64_t used = transfer_deliver(&a->frame, a->bulk);
+	msg_init(&c->in, (void *)a->head, a->frame.head_len);
+	CUresult r = (CUresult)get_i64(&c->in);
+	if (c->in.bad)
+		return process_die(-EPROTO, call_names[c->id].name);
+	int64_t used = transfer_deliver(&a->frame, a->bulk, LIMIT_REPLY, r ? 0 : c->bulk_out_len);
 	if (used < 0)
 		return failed((int)used, "a delivery");
 	size_t own = a->frame.bulk_len - (size_t)used;
@@ -147,10 +151,6 @@ static CUresult take(struct call *c, struct thread *t, const struct answer *a)
 	if (own)
 		memcpy(c->bulk_out, a->bulk + used, own);
 	c->bulk_out_len = own;
-	msg_init(&c->in, (void *)a->head, a->frame.head_len);
-	CUresult r = (CUresult)get_i64(&c->in);
-	if (c->in.bad)
-		return process_die(-EPROTO, call_names[c->id].name);
 	CUresult earlier = (CUresult)a->frame.thread;
 	if (earlier) {
 		note_failed_post(a->frame.ctx, earlier);

@@ -226,7 +226,7 @@ static bool take_hello(struct msg *m)
 	return snapshot && get_end(m);
 }
 
-/* The answer to the hello starts with its code, as every answer does. */
+/* The answer is the server's own map; a server that refuses ends the session instead. */
 static CUresult hello(struct thread *t)
 {
 	struct msg m;
@@ -243,9 +243,6 @@ static CUresult hello(struct thread *t)
 		return e == -ESHUTDOWN ? CUDA_ERROR_MPS_CLIENT_TERMINATED : CUDA_ERROR_MPS_CONNECTION_FAILED;
 	}
 	msg_init(&m, (void *)a.head, a.frame.head_len);
-	CUresult code = (CUresult)get_i64(&m);
-	if (code)
-		return code;
 	if (!take_hello(&m)) {
 		log_error("the server's hello cannot be understood");
 		return CUDA_ERROR_SYSTEM_DRIVER_MISMATCH;

@@ -161,23 +161,57 @@ int transfer_receive(uint64_t id, uint64_t seq, struct answer *a)
 	return e;
 }
 
-int64_t transfer_deliver(const struct frame *f, const uint8_t *bulk)
+static struct delivery delivery_at(const uint8_t *bulk, uint32_t i)
+{
+	struct delivery d;
+	memcpy(&d, bulk + i * sizeof d, sizeof d);
+	return d;
+}
+
+/* The sender's rule of what lies in the bulk: small ones, until the first of any size that is more than the room left. */
+static bool is_inside(const struct delivery *d, uint64_t at, uint64_t room, bool *fits)
+{
+	*fits = *fits && d->bytes <= room - at;
+	return d->bytes <= DELIVERY_INLINE && *fits;
+}
+
+/* The bytes that all deliveries take when so much of the bulk's room is theirs. */
+static uint64_t inside(const struct frame *f, const uint8_t *bulk, uint64_t room)
+{
+	uint64_t at = (uint64_t)f->deliveries * sizeof(struct delivery);
+	bool fits = at <= room;
+	for (uint32_t i = 0; i < f->deliveries && fits; i++) {
+		struct delivery d = delivery_at(bulk, i);
+		if (is_inside(&d, at, room, &fits))
+			at += d.bytes;
+	}
+	return at;
+}
+
+int64_t transfer_deliver(const struct frame *f, const uint8_t *bulk, size_t room, size_t own)
 {
 	if (!f->deliveries)
 		return 0;
 	uint64_t at = (uint64_t)f->deliveries * sizeof(struct delivery);
-	if (at > f->bulk_len)
+	if (at > f->bulk_len || own > room)
 		return -EPROTO;
-	int e = 0;
-	int saved = errno;
+	/* The rest of the bulk may be less than expected, which leaves more room for deliveries: what the two take must be the whole. */
+	uint64_t used = inside(f, bulk, room - own);
+	if (used + own != f->bulk_len)
+		used = inside(f, bulk, room);
+	if (used > f->bulk_len)
+		return -EPROTO;
+	uint64_t limit = used + own == f->bulk_len ? room - own : room;
+	bool fits = true;
+	int e = 0, saved = errno;
 	for (uint32_t i = 0; i < f->deliveries && !e; i++) {
-		struct delivery d;
-		memcpy(&d, bulk + i * sizeof d, sizeof d);
+		struct delivery d = delivery_at(bulk, i);
 		struct pending *p = take(d.transfer);
 		uint64_t got = p ? p->got : 0;
+		bool here = is_inside(&d, at, limit, &fits);
 		if (p && d.bytes > bytes_of(&p->place)) {
 			e = -EPROTO;
-		} else if (d.bytes <= DELIVERY_INLINE && at + d.bytes <= f->bulk_len && got == 0) {
+		} else if (here) {
 			if (p)
 				transfer_place(&p->place, 0, bulk + at, d.bytes);
 			at += d.bytes;

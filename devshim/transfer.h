@@ -29,5 +29,6 @@ struct answer;
 int transfer_receive(uint64_t id, uint64_t seq, struct answer *a);
 /* Copies bytes of the transfer's stream (from `offset` on) to their place. False past the end. */
 bool transfer_place(const struct transfer *t, uint64_t offset, const void *p, size_t n);
-/* Places all deliveries of an answer. Returns the bytes of its bulk that they took, or -errno. */
-int64_t transfer_deliver(const struct frame *f, const uint8_t *bulk);
+/* Places all deliveries of an answer. `room` is the most that its bulk may have; `own`: what the rest of the bulk is expected to be. Returns the bytes of
+ * the bulk that the deliveries took, or -errno. */
+int64_t transfer_deliver(const struct frame *f, const uint8_t *bulk, size_t room, size_t own);

@@ -20,6 +20,7 @@
 
 #define BUFFER (LIMIT_UPCALL + LIMIT_REPLY + sizeof(struct frame))
 #define BUCKETS 256
+#define UPCALL_HEAD 16          /* bytes that the server leaves for the head of an UPCALL beside its deliveries */
 #define DRAIN_MS 2000           /* the text is in the daemon already */
 
 struct function {
@@ -83,7 +84,7 @@ static int run(const struct frame *f, const uint8_t *head, const uint8_t *bulk)
 	uint64_t id = get_u64(&m);
 	if (!get_end(&m))
 		return -EPROTO;
-	int64_t used = transfer_deliver(f, bulk);
+	int64_t used = transfer_deliver(f, bulk, LIMIT_UPCALL - sizeof *f - UPCALL_HEAD, 0);
 	if (used < 0)
 		return (int)used;
 	struct function fn;

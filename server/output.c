@@ -49,6 +49,7 @@ void output_drain(struct session *s, bool flush)
 		if (n <= 0)
 			break;
 		send_frame(s, v, 2);
+		atomic_fetch_add(&s->outputs, 1);
 	}
 	pthread_mutex_unlock(&s->output_lock);
 }

@@ -65,6 +65,7 @@ void send_reply(struct exec *x, CUresult r)
 
 	session_deliveries(x);
 	output_drain(s, true);
+	f.call = (uint16_t)atomic_load(&s->outputs);
 	failed = atomic_exchange(&s->failed, 0);
 	f.thread = failed >> 48;
 	f.ctx = failed & (((uint64_t)1 << 48) - 1);

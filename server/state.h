@@ -64,6 +64,7 @@ struct session {
 	uint64_t last_upcall;
 
 	int output;                 /* read end of what is standard output here */
+	atomic_uint outputs;        /* OUTPUT frames sent; every reply tells how many */
 	pthread_mutex_t output_lock;
 };
 
