@@ -33,6 +33,7 @@
 
 struct stream {
 	int fd;
+	bool blocking;              /* the socket; only reading that shall wait makes use of it */
 	int receive_ms;             /* SO_RCVTIMEO as last set */
 	SSL_CTX *context;
 	SSL *ssl;                   /* NULL: clear */
@@ -244,7 +245,12 @@ static int out_flush(struct stream *s)
 /* One recv; block: at most timeout_ms. */
 static ssize_t receive(struct stream *s, void *p, size_t n, bool block, int timeout_ms)
 {
-	if (block && timeout_ms != s->receive_ms) {
+	if (block && !s->blocking) {
+		int r = wait_for(s->fd, POLLIN, timeout_ms);
+
+		if (r)
+			return r;
+	} else if (block && timeout_ms != s->receive_ms) {
 		struct timeval t = {timeout_ms / 1000, timeout_ms % 1000 * 1000};
 
 		if (setsockopt(s->fd, SOL_SOCKET, SO_RCVTIMEO, &t, sizeof t))
@@ -565,6 +571,8 @@ int stream_accept(int fd, const struct keys *keys, int timeout_ms, struct stream
 	}
 	if (!r)
 		r = transport_options(fd, false);
+	if (s)
+		s->blocking = true;
 	if (why)
 		*why = reason;
 	if (r) {
