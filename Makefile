@@ -62,7 +62,7 @@ $(B)/obj/%.o: %.c | $(headers)
 	$(COMPILE)
 $(addprefix $(B)/gen/cuda.,$(artefacts)): $(B)/gen/cuda.%: wire/cuda.h wire/cuda_types.h wire/gen.py
 	@mkdir -p $(@D)
-	python3 wire/gen.py wire/cuda_types.h wire/cuda.h $* > $@
+	python3 wire/gen.py wire/cuda_types.h wire/cuda.h $* > $@.new && mv $@.new $@
 $(bin):
 	@mkdir -p $(@D)
 	$(LINK)
