@@ -1,0 +1,8 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the x and y fields of an atomic operation mean.
+ *
+ * Thread rule: constants only. */
+#pragma once
+
+enum { ATOM_ADD, ATOM_AND, ATOM_OR, ATOM_XOR, ATOM_MIN, ATOM_MAX, ATOM_INC, ATOM_DEC, ATOM_EXCH, ATOM_CAS };
+enum { ATOM_SHARED = 256 };             /* in y, beside the type */
