@@ -17,7 +17,8 @@ said victim '^code 806 ' || fail "$(cat "$work/victim.out")"
 expect victim 3 'later calls took'
 within 3 no_sessions || fail "the server still has sessions: $(sessions)"
 ls "$mnt" 2>/dev/null && fail "the dead mount lists"
-"$bin/scudafs" status "$mnt" | grep -q 'gone' || fail "status: $("$bin/scudafs" status "$mnt")"
+"$bin/scudafs" status "$mnt" >"$work/status.out" && fail "status calls a dead mount ready"
+contains "$work/status.out" gone || fail "status does not say that the daemon is gone"
 start_mount
 run_program small | grep -q right || fail "after mounting again"
 [ "$(grep -c " $mnt " /proc/mounts)" = 1 ] || fail "mounts are stacked: $(grep "$mnt" /proc/mounts)"
