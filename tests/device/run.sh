@@ -1,0 +1,335 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Everything that needs a real GPU, in one run of under nine minutes on a machine that has the toolkit but no package
+# manager: builds with the dependencies carried in .carry (tests/device/carry.sh), starts the server on the real driver,
+# mounts it on itself, runs every program natively and through the mount and compares what they print. Each step has a time
+# limit and prints its findings as it goes; the logs are packed into $OUT when that is set.
+#
+#     tests/device/run.sh [STEP...]     build apps conformance shared bench micro smi torch torchbench, all unless named;
+#                                       `native` alone runs what needs no build of ours: programs and conformance natively
+#
+# Needs root (the mount) and /dev/fuse.
+set -u -o pipefail
+cd "$(dirname "$0")/../.." || exit 1
+top=$PWD
+B=${B:-$top/build}
+B=$(realpath -m "$B")
+carry=$top/.carry
+root=$carry/root
+jobs=$(nproc)
+log=$(mktemp -d)
+mnt=$log/mnt
+results=$log/results
+mkdir -p "$mnt" "$results"
+export PATH=$PATH:/usr/local/cuda/bin
+start=$SECONDS
+server=
+failed=0
+
+say() { printf '[%3d s] %s\n' $((SECONDS - start)) "$*" | tee -a "$results/summary.txt"; }
+bad() { failed=$((failed + 1)); say "FAILED $*"; }
+step() # SECONDS NAME COMMAND...: with a time limit and a log
+{
+	local limit=$1 name=$2 code
+	shift 2
+	timeout -k 5 "$limit" "$@" >"$results/$name.log" 2>&1 </dev/null
+	code=$?
+	[ $code = 124 ] && echo "(time limit of $limit s)" >>"$results/$name.log"
+	return $code
+}
+keep() # what a time limit of the whole must not take away
+{
+	[ -n "${OUT:-}" ] || return 0
+	cp "$results/summary.txt" "$OUT/summary.txt" 2>/dev/null
+	tar -czf "$OUT/logs.tar.gz.part" -C "$log" results 2>/dev/null && mv "$OUT/logs.tar.gz.part" "$OUT/logs.tar.gz"
+}
+finish()
+{
+	trap - EXIT
+	timeout 10 "$B/bin/scudafs" umount --lazy "$mnt" >/dev/null 2>&1 || umount -l "$mnt" 2>/dev/null
+	[ -z "$server" ] || { kill "$server"; sleep 0.3; kill -KILL "$server"; } 2>/dev/null
+	say "$failed failures, $((SECONDS - start)) s"
+	keep
+	exit $((failed > 0))
+}
+trap finish EXIT
+trap 'exit 1' INT TERM HUP
+
+# ---- the build, with the carried packages in front where there are any
+flags=()
+if [ -d "$root" ]; then
+	lib1=$root/usr/lib/x86_64-linux-gnu lib2=$root/lib/x86_64-linux-gnu
+	if ! pkg-config --exists fuse3 openssl jansson 2>/dev/null; then
+		mkdir -p "$log/bin"
+		# As much of pkg-config as the Makefile asks for.
+		cat >"$log/bin/pkg-config" <<-'SHIM'
+			#!/bin/sh
+			for a; do
+				case $a in
+				--cflags) how=cflags ;; --libs) how=libs ;; --exists) exit 0 ;;
+				fuse3) [ "$how" = cflags ] && printf -- "-I$ROOT/usr/include/fuse3 -D_FILE_OFFSET_BITS=64 " || printf -- "-lfuse3 -lpthread " ;;
+				openssl) [ "$how" = libs ] && printf -- "-lssl -lcrypto " ;;
+				jansson) [ "$how" = libs ] && printf -- "-ljansson " ;;
+				check) [ "$how" = libs ] && printf -- "-lcheck -lsubunit -lrt -lm -lpthread " ;;
+				esac
+			done
+			echo
+		SHIM
+		chmod +x "$log/bin/pkg-config"
+		export ROOT=$root PATH=$log/bin:$PATH
+		flags=("CFLAGS=-O2 -g -I$root/usr/include -I$root/usr/include/x86_64-linux-gnu -L$lib1 -L$lib2 -Wl,-rpath,$lib1 -Wl,-rpath,$lib2")
+		# The development links of a package point into folders of the whole system.
+		for l in fuse3 lz4 zstd jansson ssl crypto; do
+			f=$(ls "$lib1"/lib$l.so.?* "$lib2"/lib$l.so.?* 2>/dev/null | head -n 1)
+			[ -n "$f" ] && ln -sf "$f" "$lib1/lib$l.so"
+		done
+	fi
+fi
+
+build_apps()
+{
+	step 150 build-apps make -k -j"$jobs" B="$B" APP_ARCH=native apps || bad "the programs: $(grep -m 3 -iE 'error|\*\*\*' "$results/build-apps.log")"
+	say "programs built: $(ls "$B/tests/apps" | grep -vc '^obj$\|^conformance$') and $(ls "$B/tests/apps/conformance" 2>/dev/null | wc -l) of conformance"
+}
+
+build()
+{
+	(step 150 build make -j"$jobs" B="$B" "${flags[@]}" all) || { bad "build: $(grep -m 5 -iE 'error|\*\*\*' "$results/build.log")"; keep; exit 1; }
+	say "built"
+}
+
+serve() # the server on the real driver, and the mount
+{
+	[ -z "$server" ] || return 0
+	"$B/bin/scuda-server" --listen 127.0.0.1:0 --driver auto --ready-fd 3 3>"$log/port" 2>"$results/server.log" &
+	server=$!
+	for ((i = 0; i < 300; i++)); do
+		[ -s "$log/port" ] && break
+		sleep 0.05
+	done
+	[ -s "$log/port" ] || { bad "no server: $(tail -n 3 "$results/server.log")"; return 1; }
+	timeout 15 "$B/bin/scudafs" mount "127.0.0.1:$(head -n 1 "$log/port" | sed 's/.*://')" "$mnt" -o log="$results/daemon.log" ||
+		{ bad "mount: $(tail -n 3 "$results/daemon.log" "$results/server.log")"; return 1; }
+	say "mounted: $(ls "$mnt" | tr '\n' ' ')"
+}
+
+# ---- running things both ways
+
+programs() { sed 's/#.*//' tests/apps/list | while read -r name builds _; do
+	for b in ${builds//,/ }; do
+		case $b in static | driver) echo "$name" ;; '') ;; *) echo "$name.$b" ;; esac
+	done
+done; }
+export B mnt results
+one() # HOW FOLDER PROGRAM LIMIT: output, errors and status of a program as files
+{
+	local out
+	out=$results/$1/$(basename "$3")
+	mkdir -p "$results/$1"
+	if [ "$1" = mount ] || [ "$1" = mount-conformance ] || [ "$1" = mount-shared ]; then
+		timeout -k 2 "$4" "$B/bin/scudafs" run --mount "$mnt" -- "$2/$3" >"$out.out" 2>"$out.err" </dev/null
+	else
+		timeout -k 2 "$4" "$2/$3" >"$out.out" 2>"$out.err" </dev/null
+	fi
+	echo $? >"$out.status"
+}
+export -f one
+many() # HOW FOLDER LIMIT PARALLEL: the programs on standard input
+{
+	xargs -P "$4" -I{} bash -c 'one "$@"' one "$1" "$2" {} "$3"
+}
+
+apps_native()
+{
+	local n name
+	programs | many native "$B/tests/apps" 60 4
+	n=0
+	for name in $(programs); do
+		case $(cat "$results/native/$name.status" 2>/dev/null) in
+		0 | 77) n=$((n + 1)) ;;
+		*) bad "native $name: status $(cat "$results/native/$name.status"): $(tail -n 2 "$results/native/$name.err" | tr '\n' ' ')" ;;
+		esac
+	done
+	say "$n of $(programs | wc -l) programs right natively"
+	keep
+}
+
+apps_mounted()
+{
+	local n name
+	serve || return
+	programs | many mount "$B/tests/apps" 60 3
+	n=0
+	for name in $(programs); do
+		if [ "$(cat "$results/mount/$name.status" 2>/dev/null)" != "$(cat "$results/native/$name.status" 2>/dev/null)" ]; then
+			bad "mount $name: status $(cat "$results/mount/$name.status"): $(tail -n 2 "$results/mount/$name.err" | tr '\n' ' ' | cut -c1-300)"
+		elif ! diff <(grep -v '^~ ' "$results/native/$name.out") <(grep -v '^~ ' "$results/mount/$name.out") >"$results/mount/$name.diff"; then
+			bad "mount $name prints something else: $(head -n 4 "$results/mount/$name.diff" | tr '\n' ' ' | cut -c1-300)"
+		else
+			n=$((n + 1))
+		fi
+	done
+	say "$n of $(programs | wc -l) programs the same through the mount"
+	keep
+}
+
+compare() # WHAT FILE FILE: the lines that differ, without those that may
+{
+	if ! diff <(grep -v '^~ ' "$2") <(grep -v '^~ ' "$3") >"$3.diff"; then
+		bad "$1: $(grep -c '^[<>]' "$3.diff") lines differ"
+		grep '^[<>]' "$3.diff" | head -n "${LINES_SHOWN:-14}" | cut -c1-150
+		return 1
+	fi
+}
+
+conformance_native()
+{
+	ls "$B/tests/apps/conformance" | many native-conformance "$B/tests/apps/conformance" 120 4
+	local name same=0
+	for name in $(ls "$B/tests/apps/conformance"); do
+		if [ ! -e "tests/apps/conformance/golden/$name.txt" ]; then
+			say "no golden file for $name yet"
+		else
+			compare "native $name against its golden file" "tests/apps/conformance/golden/$name.txt" \
+				"$results/native-conformance/$name.out" && same=$((same + 1))
+		fi
+	done
+	say "$same conformance programs as their golden files natively"
+	keep
+}
+
+conformance_mounted()
+{
+	local name same=0
+	serve || return
+	ls "$B/tests/apps/conformance" | many mount-conformance "$B/tests/apps/conformance" 120 2
+	for name in $(ls "$B/tests/apps/conformance"); do
+		compare "mount $name against native" "$results/native-conformance/$name.out" "$results/mount-conformance/$name.out" &&
+			same=$((same + 1))
+	done
+	say "$same conformance programs the same through the mount"
+	keep
+}
+
+cuda_root=$(dirname "$(dirname "$(realpath "$(command -v nvcc || echo /usr/local/cuda/bin/nvcc)")")")
+
+shared() # the programs that were recorded on such a machine before
+{
+	local c name same=0
+	[ -d "$carry/shared/conformance" ] || return 0
+	serve || return
+	mkdir -p "$log/shared"
+	for c in "$carry"/shared/conformance/*.c; do
+		name=$(basename "$c" .c)
+		gcc -O1 -w -I"$cuda_root/include" "$c" -o "$log/shared/$name" -L"$cuda_root/lib64/stubs" -lcuda -lpthread || bad "compile $name"
+	done
+	ls "$log/shared" | many mount-shared "$log/shared" 100 2
+	for name in $(ls "$log/shared"); do
+		compare "shared $name against its golden file" "$carry/shared/conformance/golden/$name.out" "$results/mount-shared/$name.out" &&
+			same=$((same + 1))
+	done
+	say "$same shared conformance programs as their golden files"
+	keep
+}
+
+through() { "$B/bin/scudafs" run --mount "$mnt" -- "$@"; }
+export -f through
+
+bench()
+{
+	B=$B NATIVE_LIB='' SCUDAFS_TEST_DRIVER=auto step 100 bench tests/bench/bench.sh full || bad "bench: $(tail -n 3 "$results/bench.log")"
+	cat "$results/bench.log"
+	keep
+}
+
+micro()
+{
+	[ -e "$carry/shared/bench/micro.cu" ] || return 0
+	serve || return
+	nvcc -w -std=c++17 -arch=native "$carry/shared/bench/micro.cu" -o "$log/micro" || { bad "compile micro.cu"; return; }
+	step 60 micro-native "$log/micro" || bad "micro natively"
+	step 60 micro-mount bash -c "through '$log/micro'" || bad "micro through the mount: $(tail -n 1 "$results/micro-mount.log")"
+	paste -d '|' <(cut -c1-110 "$results/micro-native.log") <(cut -c1-110 "$results/micro-mount.log")
+	keep
+}
+
+smi()
+{
+	command -v nvidia-smi >/dev/null || return 0
+	serve || return
+	step 20 smi bash -c "through nvidia-smi -L" && say "nvidia-smi: $(head -n 1 "$results/smi.log")" || bad "nvidia-smi: $(tail -n 2 "$results/smi.log")"
+}
+
+torch()
+{
+	serve || return
+	cat >"$log/check.py" <<-'PY'
+		import torch, time
+		t = time.time()
+		print("available", torch.cuda.is_available(), torch.cuda.device_count(), f"~{time.time() - t:.2f} s")
+		p = torch.cuda.get_device_properties(0)
+		print("properties", p.name, p.major, p.minor, p.multi_processor_count, p.total_memory)
+		torch.backends.cuda.matmul.allow_tf32 = False
+		torch.manual_seed(1)
+		a, b = torch.randn(777, 555), torch.randn(555, 888)
+		d = (a.cuda() @ b.cuda()).cpu()
+		print("matmul", float((d - a @ b).abs().max()) < 1e-3)
+		h = (a.cuda().half() @ b.cuda().half()).float().cpu()
+		print("half matmul", float((h - a @ b).abs().max()) < 0.5)
+		c = torch.nn.Conv2d(3, 16, 3).cuda()
+		x = torch.randn(2, 3, 32, 32)
+		print("convolution", float((c(x.cuda()).cpu() - c.cpu()(x)).abs().max()) < 1e-2)
+		w = torch.randn(100, 100, device="cuda", requires_grad=True)
+		(w @ w).sum().backward()
+		print("backward", bool(torch.isfinite(w.grad).all()))
+		s = torch.cuda.Stream()
+		with torch.cuda.stream(s):
+		    y = torch.arange(1000000, device="cuda").sum()
+		s.synchronize()
+		print("stream", int(y) == 499999500000)
+		print("sort", bool((torch.randperm(100000, device="cuda").sort().values == torch.arange(100000, device="cuda")).all()))
+	PY
+	step 60 torch-native python3 "$log/check.py" || bad "torch natively: $(tail -n 1 "$results/torch-native.log")"
+	step 90 torch-mount bash -c "through python3 '$log/check.py'" || bad "torch through the mount: $(tail -n 3 "$results/torch-mount.log" | cut -c1-400)"
+	grep -v Warning "$results/torch-mount.log" | tail -n 9 | cut -c1-160
+	grep -v Warning "$results/torch-native.log" | sed "s/~.*//" >"$results/torch-native.txt"
+	grep -v Warning "$results/torch-mount.log" | sed "s/~.*//" >"$results/torch-mount.txt"
+	compare torch "$results/torch-native.txt" "$results/torch-mount.txt"
+	keep
+}
+
+torchbench()
+{
+	[ -e "$carry/shared/bench/torch_bench.py" ] || return 0
+	serve || return
+	step 120 torchbench-native python3 "$carry/shared/bench/torch_bench.py" || bad "torch_bench natively: $(tail -n 1 "$results/torchbench-native.log" | cut -c1-200)"
+	step 160 torchbench-mount bash -c "through python3 '$carry/shared/bench/torch_bench.py'" || bad "torch_bench through the mount: $(tail -n 1 "$results/torchbench-mount.log" | cut -c1-200)"
+	python3 - "$results/torchbench-native.log" "$results/torchbench-mount.log" <<-'PY'
+		import json, sys
+		def read(f):
+		    for line in reversed(open(f).read().splitlines()):
+		        if line.startswith("{"):
+		            return json.loads(line)
+		    return {}
+		a, b = read(sys.argv[1]), read(sys.argv[2])
+		for k in list(a) + [k for k in b if k not in a]:
+		    x, y = a.get(k), b.get(k)
+		    num = isinstance(x, (int, float)) and isinstance(y, (int, float)) and x
+		    f = lambda v: f"{v:.4g}" if isinstance(v, (int, float)) else str(v)[:60]
+		    print(f"{k:28} {f(x):>12} {f(y):>12} {y / x if num else '-':>8.3}" if num else f"{k:28} {f(x):>12} {f(y)}")
+	PY
+	keep
+}
+
+[ $# -gt 0 ] || set -- build apps conformance bench shared micro smi torch torchbench
+say "$(nvidia-smi -L 2>/dev/null | head -n 1), $jobs processors, /dev/fuse $([ -e /dev/fuse ] && echo there || echo missing)"
+case " $* " in *" native "* | *" apps "* | *" conformance "* | *" bench "*) build_apps ;; esac
+for s; do
+	case $s in
+	native) apps_native; conformance_native ;;
+	apps) apps_native; apps_mounted ;;
+	conformance) conformance_native; conformance_mounted ;;
+	build | shared | bench | micro | smi | torch | torchbench) "$s" ;;
+	*) say "no step $s"; exit 2 ;;
+	esac
+done
