@@ -538,3 +538,39 @@ CUresult cuKernelGetFunction(CUfunction *pFunc, CUkernel kernel)
 	*pFunc = f->handle;
 	return CUDA_SUCCESS;
 }
+
+/* Bank sizes are fixed on every device of today: accepted and without effect, as in the driver. */
+CUresult cuFuncSetSharedMemConfig(CUfunction hfunc, CUsharedconfig config)
+{
+	struct context *c;
+	CUresult r = context_check(&c);
+
+	if (r)
+		return r;
+	if (!function_of(hfunc))
+		return CUDA_ERROR_INVALID_HANDLE;
+	return (unsigned)config <= CU_SHARED_MEM_CONFIG_EIGHT_BYTE_BANK_SIZE ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+/* A profiler would have to run beside the server's driver. */
+CUresult cuProfilerInitialize(const char *configFile, const char *outputFile, CUoutput_mode outputMode)
+{
+	(void)configFile;
+	(void)outputFile;
+	(void)outputMode;
+	return call_unsupported("cuProfilerInitialize", "the profiler is of the GPU host");
+}
+
+CUresult cuProfilerStart(void)
+{
+	struct context *c;
+
+	return context_check(&c);
+}
+
+CUresult cuProfilerStop(void)
+{
+	struct context *c;
+
+	return context_check(&c);
+}

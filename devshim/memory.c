@@ -221,3 +221,9 @@ CUresult cuMemAddressFree(CUdeviceptr ptr, size_t size)
 		range_take(ptr, RANGE_VIRTUAL, NULL);
 	return r;
 }
+
+CUresult cuMemGetAllocationGranularity(size_t *granularity, const CUmemAllocationProp *prop,
+		CUmemAllocationGranularity_flags option)
+{
+	return remote_cuMemGetAllocationGranularity(granularity, prop, option);
+}

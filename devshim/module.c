@@ -326,3 +326,17 @@ CUresult cuModuleGetGlobal_v2(CUdeviceptr *dptr, size_t *bytes, CUmodule hmod, c
 		*bytes = n;
 	return r;
 }
+
+/* CUDA_MODULE_LOADING is the driver's to read; lazy is its default. */
+CUresult cuModuleGetLoadingMode(CUmoduleLoadingMode *mode)
+{
+	const char *wanted = getenv("CUDA_MODULE_LOADING");
+	CUresult r = process_check();
+
+	if (r)
+		return r;
+	if (!mode)
+		return CUDA_ERROR_INVALID_VALUE;
+	*mode = wanted && !strcmp(wanted, "EAGER") ? CU_MODULE_EAGER_LOADING : CU_MODULE_LAZY_LOADING;
+	return CUDA_SUCCESS;
+}

@@ -11,18 +11,8 @@
 #include "wire/limits.h"
 #include "cuda.calls.h"
 
-#define LIMIT_OPTIONS 64
-#define LIMIT_LOG (20u << 10)       /* bytes of one compiler log: two fit in a head */
 #define LIMIT_PARTS 4096
 #define LIMIT_LAYOUT 8000           /* parameters of a kernel whose layout is told */
-
-struct jit {
-	unsigned n;
-	CUjit_option option[LIMIT_OPTIONS];
-	void *value[LIMIT_OPTIONS];
-	char *log[2];                   /* information, errors */
-	bool wall;
-};
 
 struct wrapper {
 	uint32_t magic, version;
@@ -44,9 +34,9 @@ static bool is_log_size(CUjit_option o)
 }
 
 /* Options as pairs of number and value; buffers come without their addresses, of sizes given by their size options. */
-static bool get_jit(struct exec *x, struct jit *j)
+bool get_jit(struct exec *x, struct jit *j)
 {
-	*j = (struct jit){.n = get_array(&x->in, LIMIT_OPTIONS)};
+	*j = (struct jit){.n = get_array(&x->in, LIMIT_JIT_OPTIONS)};
 	for (unsigned i = 0; i < j->n; i++) {
 		CUjit_option o = (CUjit_option)get_i64(&x->in);
 		uint64_t v = get_u64(&x->in);
@@ -57,10 +47,7 @@ static bool get_jit(struct exec *x, struct jit *j)
 		case CU_JIT_REFERENCED_VARIABLE_NAMES: case CU_JIT_REFERENCED_VARIABLE_COUNT:
 			return false;       /* pointers of the program's: never sent */
 		case CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES: case CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES:
-			v = v > LIMIT_LOG ? LIMIT_LOG : v;
-			break;
-		case CU_JIT_WALL_TIME:
-			j->wall = true;
+			v = v > LIMIT_JIT_LOG ? LIMIT_JIT_LOG : v;
 			break;
 		}
 		j->option[i] = o;
@@ -71,15 +58,14 @@ static bool get_jit(struct exec *x, struct jit *j)
 			continue;
 		char **log = &j->log[j->option[i] == CU_JIT_ERROR_LOG_BUFFER];
 
-		if (!*log && !(*log = exec_alloc(x, LIMIT_LOG + 1)))
+		if (!*log && !(*log = exec_alloc(x, LIMIT_JIT_LOG + 1)))
 			return false;
 		j->value[i] = *log;
 	}
 	return !x->in.bad;
 }
 
-/* What the compiler wrote: both logs, both sizes used, the time. */
-static void put_jit(struct exec *x, const struct jit *j)
+void put_jit(struct exec *x, const struct jit *j)
 {
 	uint64_t size[2] = {0, 0};
 	float wall = 0;
@@ -92,7 +78,7 @@ static void put_jit(struct exec *x, const struct jit *j)
 	}
 	for (int k = 0; k < 2; k++) {
 		const char *log = j->log[k];
-		size_t n = log ? strnlen(log, size[k] < LIMIT_LOG ? size[k] : LIMIT_LOG) : 0;
+		size_t n = log ? strnlen(log, size[k] < LIMIT_JIT_LOG ? size[k] : LIMIT_JIT_LOG) : 0;
 
 		put_bytes(&x->out, log ? log : "", n);
 		put_u64(&x->out, size[k]);

@@ -76,7 +76,7 @@ CUresult cuModuleLoadData(CUmodule *module, const void *image) HAND SINCE(2000);
 CUresult cuModuleLoadDataEx(CUmodule *module, const void *image, unsigned int numOptions,
 		CUjit_option *options, void **optionValues) HAND SINCE(2010);
 CUresult cuModuleLoadFatBinary(CUmodule *module, const void *fatCubin) HAND SINCE(2000);
-CUresult cuModuleUnload(CUmodule hmod) SHIM SINCE(2000);
+CUresult cuModuleUnload(CUmodule hmod DROP) SHIM SINCE(2000);
 CUresult cuModuleGetLoadingMode(CUmoduleLoadingMode *mode) LOCAL SINCE(11070);
 CUresult cuModuleGetFunction(CUfunction *hfunc, CUmodule hmod, const char *name STRING) HAND SINCE(2000);
 CUresult cuModuleGetFunctionCount(unsigned int *count, CUmodule mod)
@@ -91,7 +91,7 @@ CUresult cuLinkAddData_v2(CUlinkState state, CUjitInputType type, void *data, si
 		const char *name STRING, unsigned int numOptions, CUjit_option *options,
 		void **optionValues) HAND SINCE(6050);
 CUresult cuLinkAddFile_v2(CUlinkState state, CUjitInputType type, const char *path,
-		unsigned int numOptions, CUjit_option *options, void **optionValues) HAND SINCE(6050);
+		unsigned int numOptions, CUjit_option *options, void **optionValues) LOCAL SINCE(6050);
 CUresult cuLinkComplete(CUlinkState state, void **cubinOut, size_t *sizeOut) HAND SINCE(5050);
 CUresult cuLinkDestroy(CUlinkState state) HAND SINCE(5050);
 CUresult cuModuleGetTexRef(CUtexref *pTexRef, CUmodule hmod, const char *name STRING)
@@ -106,7 +106,7 @@ CUresult cuLibraryLoadFromFile(CUlibrary *library, const char *fileName, CUjit_o
 		void **jitOptionsValues, unsigned int numJitOptions,
 		CUlibraryOption *libraryOptions, void **libraryOptionValues,
 		unsigned int numLibraryOptions) HAND SINCE(12000);
-CUresult cuLibraryUnload(CUlibrary library) SHIM SINCE(12000);
+CUresult cuLibraryUnload(CUlibrary library DROP) SHIM SINCE(12000);
 CUresult cuLibraryGetKernel(CUkernel *pKernel, CUlibrary library, const char *name STRING) HAND SINCE(12000);
 CUresult cuLibraryGetKernelCount(unsigned int *count, CUlibrary lib)
 		CACHED("the library is unloaded") SINCE(12040);
@@ -169,7 +169,7 @@ CUresult cuArrayGetMemoryRequirements(CUDA_ARRAY_MEMORY_REQUIREMENTS *memoryRequ
 CUresult cuMipmappedArrayGetMemoryRequirements(CUDA_ARRAY_MEMORY_REQUIREMENTS *memoryRequirements,
 		CUmipmappedArray mipmap, CUdevice device) SINCE(11060);
 CUresult cuArrayGetPlane(CUarray *pPlaneArray, CUarray hArray, unsigned int planeIdx) SINCE(11020);
-CUresult cuArrayDestroy(CUarray hArray) SHIM SINCE(2000);
+CUresult cuArrayDestroy(CUarray hArray DROP) SHIM SINCE(2000);
 CUresult cuArray3DCreate_v2(CUarray *pHandle, const CUDA_ARRAY3D_DESCRIPTOR *pAllocateArray) SINCE(3020);
 CUresult cuArray3DGetDescriptor_v2(CUDA_ARRAY3D_DESCRIPTOR *pArrayDescriptor, CUarray hArray) SINCE(3020);
 CUresult cuMipmappedArrayCreate(CUmipmappedArray *pHandle,
@@ -177,7 +177,7 @@ CUresult cuMipmappedArrayCreate(CUmipmappedArray *pHandle,
 		unsigned int numMipmapLevels) SINCE(5000);
 CUresult cuMipmappedArrayGetLevel(CUarray *pLevelArray, CUmipmappedArray hMipmappedArray,
 		unsigned int level) SINCE(5000);
-CUresult cuMipmappedArrayDestroy(CUmipmappedArray hMipmappedArray) SINCE(5000);
+CUresult cuMipmappedArrayDestroy(CUmipmappedArray hMipmappedArray DROP) SINCE(5000);
 CUresult cuMemGetHandleForAddressRange(void *handle, CUdeviceptr dptr, size_t size,
 		CUmemRangeHandleType handleType, unsigned long long flags)
 		UNSUPPORTED("sharing between processes is not remoted") SINCE(11070);
@@ -211,7 +211,7 @@ CUresult cuMemPoolSetAccess(CUmemoryPool pool, const CUmemAccessDesc *map COUNT(
 CUresult cuMemPoolGetAccess(CUmemAccess_flags *flags, CUmemoryPool memPool, CUmemLocation *location IN)
 		SINCE(11020);
 CUresult cuMemPoolCreate(CUmemoryPool *pool, const CUmemPoolProps *poolProps RAW) SINCE(11020);
-CUresult cuMemPoolDestroy(CUmemoryPool pool) SINCE(11020);
+CUresult cuMemPoolDestroy(CUmemoryPool pool DROP) SINCE(11020);
 CUresult cuMemGetDefaultMemPool(CUmemoryPool *pool_out, CUmemLocation *location IN,
 		CUmemAllocationType type) SINCE(13000);
 CUresult cuMemGetMemPool(CUmemoryPool *pool, CUmemLocation *location IN, CUmemAllocationType type) SINCE(13000);
@@ -253,11 +253,11 @@ CUresult cuPointerGetAttributes(unsigned int numAttributes, CUpointer_attribute 
 CUresult cuStreamCreate(CUstream *phStream, unsigned int Flags) NEW SHIM SINCE(2000);
 CUresult cuStreamCreateWithPriority(CUstream *phStream, unsigned int flags, int priority) NEW SHIM SINCE(5050);
 CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode *mode INOUT) SHIM SINCE(10010);
-CUresult cuStreamDestroy_v2(CUstream hStream) SHIM SINCE(4000);
+CUresult cuStreamDestroy_v2(CUstream hStream DROP) SHIM SINCE(4000);
 CUresult cuEventCreate(CUevent *phEvent, unsigned int Flags) NEW SHIM SINCE(2000);
 CUresult cuEventQuery(CUevent hEvent) SHIM SINCE(2000);
 CUresult cuEventSynchronize(CUevent hEvent) SHIM SINCE(2000);
-CUresult cuEventDestroy_v2(CUevent hEvent) SHIM SINCE(4000);
+CUresult cuEventDestroy_v2(CUevent hEvent DROP) SHIM SINCE(4000);
 CUresult cuEventElapsedTime_v2(float *pMilliseconds, CUevent hStart, CUevent hEnd) SHIM SINCE(12080);
 CUresult cuImportExternalMemory(CUexternalMemory *extMem_out,
 		const CUDA_EXTERNAL_MEMORY_HANDLE_DESC *memHandleDesc)
@@ -310,11 +310,11 @@ CUresult cuFuncSetSharedMemConfig(CUfunction hfunc, CUsharedconfig config) LOCAL
 CUresult cuGraphCreate(CUgraph *phGraph, unsigned int flags) SINCE(10000);
 CUresult cuGraphAddKernelNode_v2(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies,
 		size_t numDependencies, const CUDA_KERNEL_NODE_PARAMS *nodeParams)
-		UNSUPPORTED("this part of the graph interface is not remoted") SINCE(12000);
+		HAND SINCE(12000);
 CUresult cuGraphKernelNodeGetParams_v2(CUgraphNode hNode, CUDA_KERNEL_NODE_PARAMS *nodeParams)
 		UNSUPPORTED("this part of the graph interface is not remoted") SINCE(12000);
 CUresult cuGraphKernelNodeSetParams_v2(CUgraphNode hNode, const CUDA_KERNEL_NODE_PARAMS *nodeParams)
-		UNSUPPORTED("this part of the graph interface is not remoted") SINCE(12000);
+		HAND SINCE(12000);
 CUresult cuGraphAddMemcpyNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies,
 		size_t numDependencies, const CUDA_MEMCPY3D *copyParams, CUcontext ctx)
 		UNSUPPORTED("this part of the graph interface is not remoted") SINCE(10000);
@@ -400,9 +400,9 @@ CUresult cuGraphNodeFindInClone(CUgraphNode *phNode, CUgraphNode hOriginalNode, 
 		SINCE(10000);
 CUresult cuGraphNodeGetType(CUgraphNode hNode, CUgraphNodeType *type) SINCE(10000);
 CUresult cuGraphGetNodes(CUgraph hGraph, CUgraphNode *nodes, size_t *numNodes)
-		UNSUPPORTED("this part of the graph interface is not remoted") SINCE(10000);
+		HAND SINCE(10000);
 CUresult cuGraphGetRootNodes(CUgraph hGraph, CUgraphNode *rootNodes, size_t *numRootNodes)
-		UNSUPPORTED("this part of the graph interface is not remoted") SINCE(10000);
+		HAND SINCE(10000);
 CUresult cuGraphGetEdges_v2(CUgraph hGraph, CUgraphNode *from, CUgraphNode *to, CUgraphEdgeData *edgeData,
 		size_t *numEdges) UNSUPPORTED("this part of the graph interface is not remoted") SINCE(12030);
 CUresult cuGraphNodeGetDependencies_v2(CUgraphNode hNode, CUgraphNode *dependencies,
@@ -417,13 +417,13 @@ CUresult cuGraphAddDependencies_v2(CUgraph hGraph, const CUgraphNode *from, cons
 CUresult cuGraphRemoveDependencies_v2(CUgraph hGraph, const CUgraphNode *from, const CUgraphNode *to,
 		const CUgraphEdgeData *edgeData, size_t numDependencies)
 		UNSUPPORTED("this part of the graph interface is not remoted") SINCE(12030);
-CUresult cuGraphDestroyNode(CUgraphNode hNode) SINCE(10000);
+CUresult cuGraphDestroyNode(CUgraphNode hNode DROP) SINCE(10000);
 CUresult cuGraphInstantiateWithFlags(CUgraphExec *phGraphExec, CUgraph hGraph, unsigned long long flags)
 		SINCE(11040);
 CUresult cuGraphExecGetFlags(CUgraphExec hGraphExec, cuuint64_t *flags) SINCE(12000);
 CUresult cuGraphExecKernelNodeSetParams_v2(CUgraphExec hGraphExec, CUgraphNode hNode,
 		const CUDA_KERNEL_NODE_PARAMS *nodeParams)
-		UNSUPPORTED("this part of the graph interface is not remoted") SINCE(12000);
+		HAND SINCE(12000);
 CUresult cuGraphExecMemcpyNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode,
 		const CUDA_MEMCPY3D *copyParams, CUcontext ctx)
 		UNSUPPORTED("this part of the graph interface is not remoted") SINCE(10020);
@@ -446,11 +446,11 @@ CUresult cuGraphExecExternalSemaphoresWaitNodeSetParams(CUgraphExec hGraphExec, 
 		UNSUPPORTED("graphics and video interoperability") SINCE(11020);
 CUresult cuGraphNodeSetEnabled(CUgraphExec hGraphExec, CUgraphNode hNode, unsigned int isEnabled) SINCE(11060);
 CUresult cuGraphNodeGetEnabled(CUgraphExec hGraphExec, CUgraphNode hNode, unsigned int *isEnabled) SINCE(11060);
-CUresult cuGraphExecDestroy(CUgraphExec hGraphExec) SINCE(10000);
-CUresult cuGraphDestroy(CUgraph hGraph) SINCE(10000);
+CUresult cuGraphExecDestroy(CUgraphExec hGraphExec DROP) SINCE(10000);
+CUresult cuGraphDestroy(CUgraph hGraph DROP) SINCE(10000);
 CUresult cuGraphExecUpdate_v2(CUgraphExec hGraphExec, CUgraph hGraph,
 		CUgraphExecUpdateResultInfo *resultInfo)
-		UNSUPPORTED("this part of the graph interface is not remoted") SINCE(12000);
+		HAND SINCE(12000);
 CUresult cuGraphKernelNodeCopyAttributes(CUgraphNode dst, CUgraphNode src) SINCE(11000);
 CUresult cuGraphKernelNodeGetAttribute(CUgraphNode hNode, CUkernelNodeAttrID attr,
 		CUkernelNodeAttrValue *value_out) UNSUPPORTED("this part of the graph interface is not remoted") SINCE(11000);
@@ -904,9 +904,10 @@ CUresult cuWaitExternalSemaphoresAsync(const CUexternalSemaphore *extSemArray,
 		UNSUPPORTED("graphics and video interoperability") SINCE(10000) PTSZ(10000);
 CUresult cuStreamBeginCapture(CUstream hStream) SHIM SINCE(10000) PTSZ(10000);
 CUresult cuStreamBeginCapture_v2(CUstream hStream, CUstreamCaptureMode mode) SHIM SINCE(10010) PTSZ(10010);
-CUresult cuStreamBeginCaptureToGraph(CUstream hStream, CUgraph hGraph, const CUgraphNode *dependencies,
-		const CUgraphEdgeData *dependencyData, size_t numDependencies,
-		CUstreamCaptureMode mode) SINCE(12030) PTSZ(12030);
+CUresult cuStreamBeginCaptureToGraph(CUstream hStream, CUgraph hGraph, const CUgraphNode *dependencies
+		COUNT(numDependencies) OPTIONAL,
+		const CUgraphEdgeData *dependencyData COUNT(numDependencies) OPTIONAL, size_t numDependencies,
+		CUstreamCaptureMode mode) SHIM SINCE(12030) PTSZ(12030);
 CUresult cuStreamEndCapture(CUstream hStream, CUgraph *phGraph) SHIM SINCE(10000) PTSZ(10000);
 CUresult cuStreamIsCapturing(CUstream hStream, CUstreamCaptureStatus *captureStatus)
 		SHIM SINCE(10000) PTSZ(10000);
@@ -914,7 +915,7 @@ CUresult cuStreamGetCaptureInfo(CUstream hStream, CUstreamCaptureStatus *capture
 		cuuint64_t *id_out OPTIONAL) SHIM SINCE(10010) PTSZ(10010);
 CUresult cuStreamGetCaptureInfo_v2(CUstream hStream, CUstreamCaptureStatus *captureStatus_out,
 		cuuint64_t *id_out, CUgraph *graph_out,
-		const CUgraphNode **dependencies_out, size_t *numDependencies_out) HAND SINCE(11030) PTSZ(11030);
+		const CUgraphNode **dependencies_out, size_t *numDependencies_out) LOCAL SINCE(11030) PTSZ(11030);
 CUresult cuStreamGetCaptureInfo_v3(CUstream hStream, CUstreamCaptureStatus *captureStatus_out,
 		cuuint64_t *id_out, CUgraph *graph_out,
 		const CUgraphNode **dependencies_out,
@@ -931,17 +932,17 @@ CUresult cuGraphExecKernelNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNod
 		UNSUPPORTED("this part of the graph interface is not remoted") SINCE(10010);
 CUresult cuGraphInstantiateWithParams(CUgraphExec *phGraphExec, CUgraph hGraph,
 		CUDA_GRAPH_INSTANTIATE_PARAMS *instantiateParams)
-		UNSUPPORTED("this part of the graph interface is not remoted") SINCE(12000) PTSZ(12000);
+		HAND SINCE(12000) PTSZ(12000);
 CUresult cuGraphExecUpdate(CUgraphExec hGraphExec, CUgraph hGraph, CUgraphNode *hErrorNode_out,
 		CUgraphExecUpdateResult *updateResult_out) SINCE(10020);
-CUresult cuGraphUpload(CUgraphExec hGraph, CUstream hStream) POST SINCE(11010) PTSZ(11010);
+CUresult cuGraphUpload(CUgraphExec hGraph, CUstream hStream) POST SHIM SINCE(11010) PTSZ(11010);
 CUresult cuGraphLaunch(CUgraphExec hGraph, CUstream hStream) SHIM SINCE(10000) PTSZ(10000);
 CUresult cuGraphGetEdges(CUgraph hGraph, CUgraphNode *from, CUgraphNode *to, size_t *numEdges)
 		UNSUPPORTED("this part of the graph interface is not remoted") SINCE(10000);
 CUresult cuGraphNodeGetDependencies(CUgraphNode hNode, CUgraphNode *dependencies, size_t *numDependencies)
-		UNSUPPORTED("this part of the graph interface is not remoted") SINCE(10000);
+		HAND SINCE(10000);
 CUresult cuGraphNodeGetDependentNodes(CUgraphNode hNode, CUgraphNode *dependentNodes,
-		size_t *numDependentNodes) UNSUPPORTED("this part of the graph interface is not remoted") SINCE(10000);
+		size_t *numDependentNodes) HAND SINCE(10000);
 CUresult cuGraphAddDependencies(CUgraph hGraph, const CUgraphNode *from COUNT(numDependencies),
 		const CUgraphNode *to COUNT(numDependencies), size_t numDependencies) SINCE(10000);
 CUresult cuGraphRemoveDependencies(CUgraph hGraph, const CUgraphNode *from COUNT(numDependencies),
@@ -964,10 +965,12 @@ CUresult cuMemFreeAsync(CUdeviceptr dptr, CUstream hStream) SHIM SINCE(11020) PT
 CUresult cuMemAllocAsync(CUdeviceptr *dptr, size_t bytesize, CUstream hStream) SHIM SINCE(11020) PTSZ(11020);
 CUresult cuMemAllocFromPoolAsync(CUdeviceptr *dptr, size_t bytesize, CUmemoryPool pool, CUstream hStream)
 		SHIM SINCE(11020) PTSZ(11020);
-CUresult cuStreamUpdateCaptureDependencies(CUstream hStream, CUgraphNode *dependencies,
+CUresult cuStreamUpdateCaptureDependencies(CUstream hStream,
+		CUgraphNode *dependencies COUNT(numDependencies) IN OPTIONAL,
 		size_t numDependencies, unsigned int flags) SINCE(11030) PTSZ(11030);
-CUresult cuStreamUpdateCaptureDependencies_v2(CUstream hStream, CUgraphNode *dependencies,
-		const CUgraphEdgeData *dependencyData,
+CUresult cuStreamUpdateCaptureDependencies_v2(CUstream hStream,
+		CUgraphNode *dependencies COUNT(numDependencies) IN OPTIONAL,
+		const CUgraphEdgeData *dependencyData COUNT(numDependencies) OPTIONAL,
 		size_t numDependencies, unsigned int flags) SINCE(12030) PTSZ(12030);
 CUresult cuMemBatchDecompressAsync(CUmemDecompressParams *paramsArray, size_t count, unsigned int flags,
 		size_t *errorIndex, CUstream stream)

@@ -1,0 +1,253 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Graphs: launching, kernel nodes, lists of nodes, what holds handles in a struct. The other calls of the graph interface are generated, or say why they are not
+ * remoted.
+ *
+ * Thread rule: any thread. */
+#include "devshim/call.h"
+#include "devshim/context.h"
+#include "devshim/function.h"
+#include "devshim/handle.h"
+#include "devshim/launch.h"
+#include "devshim/work.h"
+#include "wire/cuda.h"
+#include "wire/limits.h"
+#include "cuda.calls.h"
+#include "cuda.remote.h"
+
+CUresult cuGraphLaunch(CUgraphExec hGraph, CUstream hStream)
+{
+	struct context *ctx;
+	struct call c;
+	CUresult r = context_check(&ctx);
+	struct work *w = r ? NULL : work_of(hStream);
+
+	if (!r)
+		r = call_begin(&c, CALL_cuGraphLaunch);
+	if (r)
+		return r;
+	if (!put_handle(&c, HANDLE_CUgraphExec, hGraph))
+		return handle_error(HANDLE_CUgraphExec);
+	if (!w || !put_handle(&c, HANDLE_CUstream, hStream))
+		return handle_error(HANDLE_CUstream);
+	if (work_capturing()) {
+		r = call_wait(&c);
+		r = call_end(&c, r);
+	} else {
+		r = call_post(&c);
+	}
+	/* A graph may hold host functions: what is behind it is treated as behind one. */
+	if (!r)
+		work_gated(w, c.seq);
+	return r;
+}
+
+CUresult cuGraphUpload(CUgraphExec hGraph, CUstream hStream)
+{
+	CUresult r = remote_cuGraphUpload(hGraph, hStream);
+
+	if (!r)
+		work_posted(work_of(hStream), work_mark() + 1);
+	return r;
+}
+
+/* ---- kernel nodes */
+
+static CUresult put_nodes(struct call *c, const CUgraphNode *nodes, size_t n)
+{
+	if (n > LIMIT_ARRAY || (n && !nodes))
+		return CUDA_ERROR_INVALID_VALUE;
+	put_array(&c->out, n);
+	for (size_t i = 0; i < n; i++)
+		if (!put_handle(c, HANDLE_CUgraphNode, nodes[i]))
+			return CUDA_ERROR_INVALID_VALUE;
+	return CUDA_SUCCESS;
+}
+
+/* Like a launch without a stream. */
+static CUresult put_kernel(struct call *c, const CUDA_KERNEL_NODE_PARAMS *p, void *room)
+{
+	CUlaunchConfig k = {.gridDimX = p->gridDimX, .gridDimY = p->gridDimY, .gridDimZ = p->gridDimZ,
+		.blockDimX = p->blockDimX, .blockDimY = p->blockDimY, .blockDimZ = p->blockDimZ,
+		.sharedMemBytes = p->sharedMemBytes, .hStream = CU_STREAM_LEGACY};
+	void *h = p->func ? (void *)p->func : (void *)p->kern;
+	struct function *f = function_of(h);
+	CUresult r;
+
+	if (!f || !put_handle(c, HANDLE_CUfunction, h))
+		return CUDA_ERROR_INVALID_HANDLE;
+	r = put_launch_shape(c, &k, false);
+	return r ? r : put_launch_params(c, f, p->kernelParams, p->extra, room);
+}
+
+/* A question about the function comes before the call that needs it is begun. */
+static CUresult begin(struct call *c, unsigned id, const CUDA_KERNEL_NODE_PARAMS *p)
+{
+	CUresult r = process_check();
+
+	if (r)
+		return r;
+	if (!p)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (!function_of(p->func ? (void *)p->func : (void *)p->kern))
+		return CUDA_ERROR_INVALID_HANDLE;
+	return call_begin(c, id);
+}
+
+CUresult cuGraphAddKernelNode_v2(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies,
+		size_t numDependencies, const CUDA_KERNEL_NODE_PARAMS *nodeParams)
+{
+	uint8_t room[LAUNCH_PARAMS];
+	struct call c;
+	CUresult r = begin(&c, CALL_cuGraphAddKernelNode_v2, nodeParams);
+
+	if (r)
+		return r;
+	if (!phGraphNode)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (!put_handle(&c, HANDLE_CUgraph, hGraph))
+		return handle_error(HANDLE_CUgraph);
+	r = put_nodes(&c, dependencies, numDependencies);
+	if (!r)
+		r = put_kernel(&c, nodeParams, room);
+	if (r)
+		return r;
+	r = call_wait(&c);
+	if (!r)
+		*phGraphNode = get_handle(&c, HANDLE_CUgraphNode);
+	return call_end(&c, r);
+}
+
+CUresult cuGraphKernelNodeSetParams_v2(CUgraphNode hNode, const CUDA_KERNEL_NODE_PARAMS *nodeParams)
+{
+	uint8_t room[LAUNCH_PARAMS];
+	struct call c;
+	CUresult r = begin(&c, CALL_cuGraphKernelNodeSetParams_v2, nodeParams);
+
+	if (r)
+		return r;
+	if (!put_handle(&c, HANDLE_CUgraphNode, hNode))
+		return CUDA_ERROR_INVALID_VALUE;
+	r = put_kernel(&c, nodeParams, room);
+	if (r)
+		return r;
+	r = call_wait(&c);
+	return call_end(&c, r);
+}
+
+CUresult cuGraphExecKernelNodeSetParams_v2(CUgraphExec hGraphExec, CUgraphNode hNode,
+		const CUDA_KERNEL_NODE_PARAMS *nodeParams)
+{
+	uint8_t room[LAUNCH_PARAMS];
+	struct call c;
+	CUresult r = begin(&c, CALL_cuGraphExecKernelNodeSetParams_v2, nodeParams);
+
+	if (r)
+		return r;
+	if (!put_handle(&c, HANDLE_CUgraphExec, hGraphExec) || !put_handle(&c, HANDLE_CUgraphNode, hNode))
+		return CUDA_ERROR_INVALID_VALUE;
+	r = put_kernel(&c, nodeParams, room);
+	if (r)
+		return r;
+	r = call_wait(&c);
+	return call_end(&c, r);
+}
+
+/* ---- lists of nodes */
+
+static CUresult list(unsigned id, unsigned type, void *of, CUgraphNode *nodes, size_t *n)
+{
+	struct call c;
+	CUresult r = call_begin(&c, id);
+	size_t room, got;
+
+	if (r)
+		return r;
+	if (!n)
+		return CUDA_ERROR_INVALID_VALUE;
+	room = *n < LIMIT_ARRAY ? *n : LIMIT_ARRAY;
+	if (!put_handle(&c, type, of))
+		return handle_error(type);
+	if (nodes)
+		put_u64(&c.out, room);
+	else
+		put_nil(&c.out);
+	r = call_wait(&c);
+	if (!r) {
+		*n = get_u64(&c.in);
+		got = get_array(&c.in, nodes ? room : 0);
+		for (size_t i = 0; i < got; i++)
+			nodes[i] = get_handle(&c, HANDLE_CUgraphNode);
+		/* The driver clears what it leaves over. */
+		for (size_t i = got; nodes && i < room; i++)
+			nodes[i] = NULL;
+	}
+	return call_end(&c, r);
+}
+
+CUresult cuGraphGetNodes(CUgraph hGraph, CUgraphNode *nodes, size_t *numNodes)
+{
+	return list(CALL_cuGraphGetNodes, HANDLE_CUgraph, hGraph, nodes, numNodes);
+}
+
+CUresult cuGraphGetRootNodes(CUgraph hGraph, CUgraphNode *rootNodes, size_t *numRootNodes)
+{
+	return list(CALL_cuGraphGetRootNodes, HANDLE_CUgraph, hGraph, rootNodes, numRootNodes);
+}
+
+CUresult cuGraphNodeGetDependencies(CUgraphNode hNode, CUgraphNode *dependencies, size_t *numDependencies)
+{
+	return list(CALL_cuGraphNodeGetDependencies, HANDLE_CUgraphNode, hNode, dependencies, numDependencies);
+}
+
+CUresult cuGraphNodeGetDependentNodes(CUgraphNode hNode, CUgraphNode *dependentNodes, size_t *numDependentNodes)
+{
+	return list(CALL_cuGraphNodeGetDependentNodes, HANDLE_CUgraphNode, hNode, dependentNodes, numDependentNodes);
+}
+
+/* ---- instantiation and update with results in structs */
+
+CUresult cuGraphInstantiateWithParams(CUgraphExec *phGraphExec, CUgraph hGraph, CUDA_GRAPH_INSTANTIATE_PARAMS *p)
+{
+	struct call c;
+	CUresult r = call_begin(&c, CALL_cuGraphInstantiateWithParams);
+
+	if (r)
+		return r;
+	if (!phGraphExec || !p)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (!put_handle(&c, HANDLE_CUgraph, hGraph))
+		return handle_error(HANDLE_CUgraph);
+	put_u64(&c.out, p->flags);
+	if (!put_handle(&c, HANDLE_CUstream, p->hUploadStream))
+		return handle_error(HANDLE_CUstream);
+	r = call_wait(&c);
+	if (c.in.len < c.in.cap) {
+		CUgraphExec e = get_handle(&c, HANDLE_CUgraphExec);
+
+		p->result_out = (CUgraphInstantiateResult)get_i64(&c.in);
+		p->hErrNode_out = get_handle(&c, HANDLE_CUgraphNode);
+		if (!r)
+			*phGraphExec = e;
+	}
+	return call_end(&c, r);
+}
+
+CUresult cuGraphExecUpdate_v2(CUgraphExec hGraphExec, CUgraph hGraph, CUgraphExecUpdateResultInfo *resultInfo)
+{
+	struct call c;
+	CUresult r = call_begin(&c, CALL_cuGraphExecUpdate_v2);
+
+	if (r)
+		return r;
+	if (!resultInfo)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (!put_handle(&c, HANDLE_CUgraphExec, hGraphExec) || !put_handle(&c, HANDLE_CUgraph, hGraph))
+		return CUDA_ERROR_INVALID_VALUE;
+	r = call_wait(&c);
+	if (c.in.len < c.in.cap) {
+		resultInfo->result = (CUgraphExecUpdateResult)get_i64(&c.in);
+		resultInfo->errorNode = get_handle(&c, HANDLE_CUgraphNode);
+		resultInfo->errorFromNode = get_handle(&c, HANDLE_CUgraphNode);
+	}
+	return call_end(&c, r);
+}
