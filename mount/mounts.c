@@ -81,6 +81,26 @@ bool mounts_at(const char *dir, struct mount_entry *out)
 	return s.found;
 }
 
+static bool prefix_dir(const struct mntent *m, void *arg)
+{
+	struct search *s = arg;
+	size_t n = strlen(m->mnt_dir);
+
+	if (!strncmp(m->mnt_dir, s->dir, n) && (s->dir[n] == '/' || !s->dir[n])) {
+		copy(s->out, m);
+		s->found = true;
+	}
+	return false;
+}
+
+bool mounts_around(const char *path, struct mount_entry *out)
+{
+	struct search s = {.dir = path, .out = out};
+
+	each(prefix_dir, &s);
+	return s.found;
+}
+
 /* realpath fails on the mount point of a dead daemon, so only its parent is resolved by it then. */
 bool mounts_absolute(const char *dir, char *out)
 {

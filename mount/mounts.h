@@ -17,6 +17,8 @@ bool mounts_get(size_t index, struct mount_entry *out);
 /* The topmost scudafs mount on exactly this folder. The path is made absolute first (without looking into the
  * mount). */
 bool mounts_at(const char *dir, struct mount_entry *out);
+/* The scudafs mount that the absolute path lies in. */
+bool mounts_around(const char *path, struct mount_entry *out);
 /* The absolute path of dir, whose last part may be a dead mount point; false with errno set. */
 bool mounts_absolute(const char *dir, char *out);
 

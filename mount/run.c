@@ -125,6 +125,14 @@ static bool find_mount(struct mount_entry *out)
 	return found;
 }
 
+static bool is_session_folder(const char *dir)
+{
+	char path[PATH_MAX + 8];
+
+	snprintf(path, sizeof(path), "%s/ctl", dir);
+	return !access(path, F_OK);
+}
+
 int command_run(int argc, char **argv)
 {
 	static const struct option long_options[] = {
@@ -173,11 +181,15 @@ int command_run(int argc, char **argv)
 	if (!dir)
 		return fail(EXIT_RUN, "there is no mount: make one (scudafs mount HOST DIR), or name a "
 				      "server (--server HOST)");
-	if (!mounts_absolute(dir, m.dir) || !mounts_at(dir, &m))
+	/* The mount, or the folder of one of its servers: both have a session node. */
+	char path[PATH_MAX];
+	if (!mounts_absolute(dir, path) || !mounts_around(path, &m))
 		return fail(EXIT_RUN, "%s is not a scudafs mount", dir);
 	int r = mounts_state(m.dir);
 	if (r)
 		return fail(EXIT_RUN, "the mount %s does not answer: %s", m.dir, strerror(-r));
-	r = set_environment(m.dir, gpus);
+	if (!is_session_folder(path))
+		return fail(EXIT_RUN, "%s is no mount and no folder of a server in one", dir);
+	r = set_environment(path, gpus);
 	return r ? r : execute(command);
 }
