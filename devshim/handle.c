@@ -26,10 +26,10 @@ static struct {
 	struct entry *_Atomic chunk[2][CHUNKS];
 	uint32_t live[2][CHUNKS];
 	uint32_t used[2];           /* chunks up to here were made */
-	uint32_t next;              /* our next number */
+	uint32_t next;              /* our next number, counted from HANDLE_OWN */
 	pthread_mutex_t lock;
 	void (*release[HANDLE_TYPES])(const void *h, void *data);
-} table = {.next = HANDLE_OWN, .lock = PTHREAD_MUTEX_INITIALIZER};
+} table;    /* all zero, a good mutex too: it is large, and must not be in the file */
 
 bool handle_is_owned(unsigned type)
 {
@@ -150,8 +150,8 @@ void *handle_new(unsigned type)
 	pthread_mutex_lock(&table.lock);
 	/* Numbers are not used again before all others were, so that a destroyed handle stays recognisable. */
 	for (unsigned tries = 0; tries < HANDLE_SERVER - HANDLE_OWN; tries++) {
-		uint32_t number = table.next;
-		table.next = number + 1 == HANDLE_SERVER ? HANDLE_OWN : number + 1;
+		uint32_t number = HANDLE_OWN + table.next;
+		table.next = number + 1 == HANDLE_SERVER ? 0 : table.next + 1;
 		struct entry *e = entry_of(number);
 		if (e && atomic_load_explicit(&e->type, memory_order_relaxed))
 			continue;

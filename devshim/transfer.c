@@ -20,8 +20,8 @@ struct pending { struct transfer place; uint64_t id, got; };
 static struct {
 	pthread_mutex_t lock;
 	struct pending *slot[SLOTS];
-	uint64_t next;
-} table = {.lock = PTHREAD_MUTEX_INITIALIZER, .next = 1};
+	uint64_t last;
+} table;    /* all zero, a good mutex too: it is large, and must not be in the file */
 
 static uint64_t bytes_of(const struct transfer *t) { return (uint64_t)t->width * t->height * t->depth; }
 
@@ -38,7 +38,7 @@ uint64_t transfer_new(const struct transfer *t)
 	if (p) {
 		pthread_mutex_lock(&table.lock);
 		for (unsigned tries = 0; tries < SLOTS && !id; tries++) {
-			uint64_t candidate = table.next++;
+			uint64_t candidate = ++table.last;
 			if (candidate % SLOTS && !table.slot[candidate % SLOTS])
 				id = candidate;
 		}
