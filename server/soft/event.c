@@ -49,7 +49,11 @@ CUresult event_record(struct event *e, struct stream *s)
 {
 	struct mark *m = NULL;
 	struct work w = {.type = WORK_EMPTY};
-	CUresult r = stream_submit(s, &w, &m);
+	bool taken = false;
+	CUresult r = capture_record(e, s, &taken);
+	if (r || taken)
+		return r;
+	r = stream_submit(s, &w, &m);
 	if (r)
 		return r;
 	event_uncapture(e);
@@ -101,9 +105,7 @@ CUresult cuEventRecordWithFlags(CUevent h, CUstream stream, unsigned flags)
 		struct work w = {.type = WORK_EVENT, .event = {object_ref(e)}};
 		return stream_submit(s, &w, NULL);
 	}
-	bool taken = false;
-	r = capture_record(e, s, &taken);
-	return r || taken ? r : event_record(e, s);
+	return event_record(e, s);
 }
 CUresult cuEventRecord(CUevent h, CUstream stream) { return cuEventRecordWithFlags(h, stream, 0); }
 

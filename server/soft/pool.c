@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include "server/soft/allocation.h"
 #include "server/soft/capture.h"
+#include "server/soft/graph.h"
 
 static struct pool *defaults[ALLOCATION_DEVICES], *current[ALLOCATION_DEVICES];
 
@@ -42,16 +43,31 @@ struct pool *pool_default(int device)
 
 struct pool *pool_current(int device) { return current[device] ? current[device] : pool_default(device); }
 
-void pool_give(uint64_t p)
+static uint64_t graph_bytes[ALLOCATION_DEVICES], graph_high[ALLOCATION_DEVICES];
+
+uint64_t graph_memory_bytes(int device, bool high) { return high ? graph_high[device] : graph_bytes[device]; }
+void graph_memory_reset(int device) { graph_high[device] = graph_bytes[device]; }
+
+static void give(uint64_t p, bool graph)
 {
 	struct allocation a;
 	if (!allocation_find(p, &a) || a.base != p || a.kind != ALLOCATION_POOL)
 		return;
+	if (a.flags & POOL_OF_GRAPH && !graph) {
+		a.freeing = false;      /* the graph's next launch allocates it again */
+		allocation_update(&a);
+		return;
+	}
 	struct pool *from = a.pool;
 	allocation_remove(p);
 	from->used -= a.bytes;
+	if (graph)
+		graph_bytes[a.device] -= a.bytes;
 	object_unref(from);
 }
+
+void pool_give(uint64_t p) { give(p, false); }
+void pool_give_graph(uint64_t p) { give(p, true); }
 
 void pool_free_now(uint64_t p)
 {
@@ -60,9 +76,9 @@ void pool_free_now(uint64_t p)
 	pthread_mutex_unlock(&soft.lock);
 }
 
-uint64_t pool_take(struct pool *p, size_t bytes, struct context *c)
+static uint64_t take(struct pool *p, size_t bytes, struct context *c, unsigned flags)
 {
-	struct allocation a = {.kind = ALLOCATION_POOL, .device = p->device, .owner = c, .pool = p};
+	struct allocation a = {.kind = ALLOCATION_POOL, .device = p->device, .owner = c, .pool = p, .flags = flags};
 	object_ref(p);
 	uint64_t r = 0;
 	for (int round = 0; round < 2 && !r; round++) {
@@ -79,6 +95,26 @@ uint64_t pool_take(struct pool *p, size_t bytes, struct context *c)
 	if (p->used > p->used_high)
 		p->used_high = p->used;
 	return r;
+}
+
+uint64_t pool_take(struct pool *p, size_t bytes, struct context *c) { return take(p, bytes, c, 0); }
+
+CUresult pool_graph_work(struct pool *p, size_t bytes, struct context *c, struct work *w)
+{
+	struct graph_memory *m = calloc(1, sizeof *m);
+	if (!m)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	m->refs = 1;
+	m->p = take(p, bytes, c, POOL_OF_GRAPH);
+	if (!m->p) {
+		free(m);
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	}
+	graph_bytes[p->device] += bytes;
+	if (graph_high[p->device] < graph_bytes[p->device])
+		graph_high[p->device] = graph_bytes[p->device];
+	*w = (struct work){.type = WORK_ALLOC, .alloc = {m->p, bytes, m}};
+	return CUDA_SUCCESS;
 }
 
 static CUresult alloc(CUdeviceptr *out, size_t n, CUmemoryPool pool, bool named, CUstream stream)
@@ -102,16 +138,18 @@ static CUresult alloc(CUdeviceptr *out, size_t n, CUmemoryPool pool, bool named,
 	}
 	if ((r = capture_check(s)))
 		return r;
-	uint64_t a = pool_take(p, n, c);
-	if (!a)
-		return CUDA_ERROR_OUT_OF_MEMORY;
 	if (s->capture) {
-		struct work w = {.type = WORK_ALLOC, .alloc = {a, n, p}};
-		if ((r = stream_submit(s, &w, NULL)))
-			return r;
+		struct work w;
+		r = pool_graph_work(p, n, c, &w);
+		uint64_t a = r ? 0 : w.alloc.p;
+		if (!r)
+			r = stream_submit(s, &w, NULL);
+		if (!r)
+			*out = a;
+		return r;
 	}
-	*out = a;
-	return CUDA_SUCCESS;
+	*out = pool_take(p, n, c);
+	return *out ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
 CUresult cuMemAllocAsync(CUdeviceptr *out, size_t n, CUstream s) { return alloc(out, n, NULL, false, s); }

@@ -5,6 +5,8 @@
 #pragma once
 #include "server/soft/stream.h"
 
+#define POOL_OF_GRAPH 1u     /* allocation.flags: the memory is a graph's */
+
 struct pool {
 	struct object object;
 	int device;
@@ -21,5 +23,8 @@ struct pool *pool_current(int device);
 /* Memory from a pool, 0 when there is none (work that will free some is waited for first). */
 uint64_t pool_take(struct pool *p, size_t bytes, struct context *c);
 void pool_free_now(uint64_t p);
-/* Gives back at once, with the lock held. */
+/* Gives back at once, with the lock held. Memory that belongs to a graph stays until the graph goes. */
 void pool_give(uint64_t p);
+void pool_give_graph(uint64_t p);
+/* Memory for a graph's allocation node. */
+CUresult pool_graph_work(struct pool *p, size_t bytes, struct context *c, struct work *w);

@@ -160,7 +160,7 @@ CUresult work_run(struct work *w, struct context *c)
 		pool_free_now(w->alloc.p);
 		break;
 	case WORK_GRAPH:
-		return exec_run(w->graph.exec, c);
+		return launch_run(w->graph.launch, c);
 	case WORK_FAULT:
 		return CUDA_ERROR_ILLEGAL_ADDRESS;
 	default:
@@ -176,7 +176,7 @@ void work_skip(struct work *w, CUresult error)
 	if (w->type == WORK_FREE)
 		pool_free_now(w->alloc.p);
 	if (w->type == WORK_GRAPH)
-		exec_skip(w->graph.exec);
+		launch_skip(w->graph.launch);
 }
 
 void work_finish(struct work *w)
@@ -197,10 +197,14 @@ void work_finish(struct work *w)
 		object_unref(w->event.event);
 		break;
 	case WORK_GRAPH:
-		object_unref(w->graph.exec);
+		launch_free(w->graph.launch);
 		break;
 	case WORK_CHILD:
-		object_unref(w->child.graph);
+		if (w->child.graph)
+			object_close((struct object *)w->child.graph);
+		break;
+	case WORK_ALLOC:
+		graph_memory_unref(w->alloc.memory);
 		break;
 	default:
 		break;
@@ -245,7 +249,9 @@ bool work_clone(struct work *to, const struct work *from)
 		object_ref(w.event.event);
 		break;
 	case WORK_GRAPH:
-		object_ref(w.graph.exec);
+		return false;   /* a launch is queued once */
+	case WORK_ALLOC:
+		graph_memory_ref(w.alloc.memory);
 		break;
 	case WORK_CHILD:
 		w.child.graph = graph_copy(w.child.graph);

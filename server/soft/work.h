@@ -34,11 +34,12 @@ struct work_host { CUhostFn fn; void *data; };
 struct work_callback { CUstreamCallback fn; void *data; CUstream stream; };
 struct work_event { struct event *event; };         /* a reference; used by nodes only: a queued record is its mark */
 struct work_memops { CUstreamBatchMemOpParams *ops; unsigned count; };
-struct graph_exec;
+struct graph_launch;
+struct graph_memory;
 struct graph;
-struct work_graph { struct graph_exec *exec; };           /* a reference */
-struct work_child { struct graph *graph; };         /* owned by the node */
-struct work_alloc { uint64_t p; size_t bytes; struct pool *pool; };
+struct work_graph { struct graph_launch *launch; };     /* owned */
+struct work_child { struct graph *graph; };             /* owned by the node */
+struct work_alloc { uint64_t p; size_t bytes; struct graph_memory *memory; /* WORK_ALLOC: a reference */ };
 
 struct work {
 	enum work_type type;

@@ -1,0 +1,373 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Graphs and nodes: making, cloning, order, destruction; dependencies.
+ *
+ * Thread rule: see state.h. */
+#include "server/soft/graph.h"
+#include <stdlib.h>
+#include <string.h>
+#include "server/soft/allocation.h"
+#include "server/soft/capture.h"
+#include "server/soft/pool.h"
+
+/* ---- memory of graphs */
+
+struct graph_memory *graph_memory_ref(struct graph_memory *m)
+{
+	m->refs++;
+	return m;
+}
+
+void graph_memory_unref(struct graph_memory *m)
+{
+	if (!m || --m->refs)
+		return;
+	pool_give_graph(m->p);
+	free(m);
+}
+
+/* ---- nodes */
+
+static void node_finish(struct object *o)
+{
+	struct node *n = (struct node *)o;
+	work_finish(&n->work);
+	free(n->deps);
+	free(n->pointers);
+	free(n);
+}
+
+bool node_depend(struct node *n, struct node *on)
+{
+	for (unsigned i = 0; i < n->ndeps; i++)
+		if (n->deps[i] == on)
+			return true;
+	struct node **d = realloc(n->deps, (n->ndeps + 1) * sizeof *d);
+	if (!d)
+		return false;
+	n->deps = d;
+	n->deps[n->ndeps++] = on;
+	return true;
+}
+
+struct node *node_create(struct graph *g, CUgraphNodeType type, struct work *w, struct node **deps, unsigned ndeps)
+{
+	struct node *n = g->count < GRAPH_NODES ? calloc(1, sizeof *n) : NULL;
+	if (!n || !object_open(&n->object, KIND_NODE, NULL, node_finish)) {
+		free(n);
+		work_finish(w);
+		return NULL;
+	}
+	n->graph = g;
+	n->type = type;
+	n->work = *w;
+	n->enabled = true;
+	if (w->type == WORK_CHILD)
+		w->child.graph->owner = n;
+	*g->last = n;
+	g->last = &n->next;
+	g->count++;
+	for (unsigned i = 0; i < ndeps; i++)
+		if (!node_depend(n, deps[i])) {
+			node_destroy(n);
+			return NULL;
+		}
+	return n;
+}
+
+void node_set(struct node *n, struct work *w)
+{
+	work_finish(&n->work);
+	n->work = *w;
+	free(n->pointers);
+	n->pointers = NULL;
+	if (w->type == WORK_CHILD)
+		w->child.graph->owner = n;
+}
+
+static void undepend(struct node *n, const struct node *on)
+{
+	for (unsigned i = 0; i < n->ndeps; i++)
+		if (n->deps[i] == on) {
+			n->deps[i] = n->deps[--n->ndeps];
+			return;
+		}
+}
+
+void node_destroy(struct node *n)
+{
+	struct graph *g = n->graph;
+	for (struct node **p = &g->first; *p; p = &(*p)->next)
+		if (*p == n) {
+			*p = n->next;
+			if (!*p)
+				g->last = p;
+			break;
+		}
+	g->count--;
+	for (struct node *m = g->first; m; m = m->next)
+		undepend(m, n);
+	object_close(&n->object);
+}
+
+bool node_reaches(struct node *from, struct node *on)
+{
+	struct graph *g = from->graph;
+	struct node **stack = malloc(((size_t)g->count + 1) * sizeof *stack);
+	if (!stack)
+		return true;        /* the cautious answer of both callers */
+	for (struct node *n = g->first; n; n = n->next)
+		n->mark = 0;
+	size_t depth = 0;
+	stack[depth++] = from;
+	from->mark = 1;
+	bool found = false;
+	while (depth && !found) {
+		struct node *n = stack[--depth];
+		found = n == on;
+		for (unsigned i = 0; i < n->ndeps; i++)
+			if (!n->deps[i]->mark) {
+				n->deps[i]->mark = 1;
+				stack[depth++] = n->deps[i];
+			}
+	}
+	free(stack);
+	return found;
+}
+
+struct node **graph_order(struct graph *g)
+{
+	struct node **order = malloc(((size_t)g->count + 1) * sizeof *order);
+	if (!order)
+		return NULL;
+	for (struct node *n = g->first; n; n = n->next)
+		n->mark = 0;
+	unsigned done = 0;
+	while (done < g->count) {
+		unsigned before = done;
+		for (struct node *n = g->first; n; n = n->next) {
+			bool ready = !n->mark;
+			for (unsigned i = 0; i < n->ndeps && ready; i++)
+				ready = n->deps[i]->mark;
+			if (ready) {
+				n->mark = 1;
+				order[done++] = n;
+			}
+		}
+		if (before == done) {
+			free(order);
+			return NULL;
+		}
+	}
+	order[done] = NULL;
+	return order;
+}
+
+/* ---- graphs */
+
+static void graph_finish(struct object *o)
+{
+	struct graph *g = (struct graph *)o;
+	user_objects_drop(g);
+	while (g->first) {
+		struct node *n = g->first;
+		g->first = n->next;
+		object_close(&n->object);
+	}
+	free(g);
+}
+
+struct graph *graph_create(void)
+{
+	struct graph *g = calloc(1, sizeof *g);
+	if (!g || !object_open(&g->object, KIND_GRAPH, NULL, graph_finish)) {
+		free(g);
+		return NULL;
+	}
+	g->last = &g->first;
+	g->id = soft.next_id++;
+	return g;
+}
+
+struct graph *graph_copy(struct graph *g)
+{
+	struct graph *copy = graph_create();
+	struct node **map = calloc((size_t)g->count + 1, sizeof *map);
+	bool good = copy && map;
+	unsigned i = 0;
+	for (struct node *n = g->first; n && good; n = n->next, i++) {
+		struct work w;
+		n->mark = i;
+		good = work_clone(&w, &n->work);
+		struct node *m = good ? node_create(copy, n->type, &w, NULL, 0) : NULL;
+		good = m != NULL;
+		if (!good)
+			break;
+		map[i] = m;
+		m->origin = n->object.handle;
+		m->enabled = n->enabled;
+		m->has_copy = n->has_copy;
+		m->copy = n->copy;
+		m->context = n->context;
+		memcpy(m->attributes, n->attributes, sizeof m->attributes);
+		memcpy(m->has_attribute, n->has_attribute, sizeof m->has_attribute);
+	}
+	i = 0;
+	for (struct node *n = g->first; n && good; n = n->next, i++)
+		for (unsigned k = 0; k < n->ndeps && good; k++)
+			good = node_depend(map[i], map[n->deps[k]->mark]);
+	free(map);
+	if (!good && copy) {
+		object_close(&copy->object);
+		return NULL;
+	}
+	if (copy)
+		user_objects_move(copy, g);
+	return copy;
+}
+
+CUresult cuGraphCreate(CUgraph *out, unsigned flags)
+{
+	guarded g = enter();
+	if (g.error)
+		return g.error;
+	if (!out || flags)
+		return CUDA_ERROR_INVALID_VALUE;
+	struct graph *graph = graph_create();
+	if (!graph)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	*out = HANDLE(graph);
+	return CUDA_SUCCESS;
+}
+
+CUresult cuGraphDestroy(CUgraph h)
+{
+	guarded g = enter();
+	if (g.error)
+		return g.error;
+	struct graph *graph = object_find(h, KIND_GRAPH);
+	if (!graph || graph->owner || capture_uses(graph))
+		return CUDA_ERROR_INVALID_VALUE;
+	object_close(&graph->object);
+	return CUDA_SUCCESS;
+}
+
+CUresult cuGraphClone(CUgraph *out, CUgraph h)
+{
+	guarded g = enter();
+	if (g.error)
+		return g.error;
+	struct graph *graph = object_find(h, KIND_GRAPH);
+	if (!out || !graph)
+		return CUDA_ERROR_INVALID_VALUE;
+	struct graph *copy = graph_copy(graph);
+	if (!copy)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	*out = HANDLE(copy);
+	return CUDA_SUCCESS;
+}
+
+CUresult cuGraphNodeFindInClone(CUgraphNode *out, CUgraphNode original, CUgraph clone)
+{
+	guarded g = enter();
+	if (g.error)
+		return g.error;
+	const struct graph *graph = object_find(clone, KIND_GRAPH);
+	if (!out || !graph || !original)
+		return CUDA_ERROR_INVALID_VALUE;
+	for (struct node *n = graph->first; n; n = n->next)
+		if (n->origin == (uintptr_t)original) {
+			*out = HANDLE(n);
+			return CUDA_SUCCESS;
+		}
+	return CUDA_ERROR_INVALID_VALUE;
+}
+
+CUresult cuGraphDestroyNode(CUgraphNode h)
+{
+	guarded g = enter();
+	if (g.error)
+		return g.error;
+	struct node *n = object_find(h, KIND_NODE);
+	if (!n || capture_uses(n->graph))
+		return CUDA_ERROR_INVALID_VALUE;
+	if (n->type == CU_GRAPH_NODE_TYPE_MEM_ALLOC || n->type == CU_GRAPH_NODE_TYPE_MEM_FREE)
+		return CUDA_ERROR_NOT_SUPPORTED;
+	node_destroy(n);
+	return CUDA_SUCCESS;
+}
+
+/* ---- dependencies */
+
+static bool plain_edges(const CUgraphEdgeData *e, size_t n)
+{
+	for (size_t i = 0; e && i < n; i++)
+		if (e[i].from_port || e[i].to_port || e[i].type)
+			return false;
+	return true;
+}
+
+/* Both ends of each edge, all of one graph. */
+static CUresult edge(struct graph *g, CUgraphNode from, CUgraphNode to, struct node **a, struct node **b)
+{
+	*a = object_find(from, KIND_NODE);
+	*b = object_find(to, KIND_NODE);
+	return *a && *b && (*a)->graph == g && (*b)->graph == g && *a != *b ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+static bool depends(const struct node *n, const struct node *on)
+{
+	for (unsigned i = 0; i < n->ndeps; i++)
+		if (n->deps[i] == on)
+			return true;
+	return false;
+}
+
+CUresult cuGraphAddDependencies_v2(CUgraph h, const CUgraphNode *from, const CUgraphNode *to, const CUgraphEdgeData *data, size_t n)
+{
+	guarded g = enter();
+	if (g.error)
+		return g.error;
+	struct graph *graph = object_find(h, KIND_GRAPH);
+	if (!graph || (n && (!from || !to)))
+		return CUDA_ERROR_INVALID_VALUE;
+	if (!plain_edges(data, n))
+		return CUDA_ERROR_NOT_SUPPORTED;
+	struct node *a, *b;
+	for (size_t i = 0; i < n; i++)
+		if (edge(graph, from[i], to[i], &a, &b) || depends(b, a) || node_reaches(a, b))
+			return CUDA_ERROR_INVALID_VALUE;
+	for (size_t i = 0; i < n; i++) {
+		edge(graph, from[i], to[i], &a, &b);
+		if (!node_depend(b, a))
+			return CUDA_ERROR_OUT_OF_MEMORY;
+	}
+	return CUDA_SUCCESS;
+}
+CUresult cuGraphAddDependencies(CUgraph h, const CUgraphNode *from, const CUgraphNode *to, size_t n)
+{
+	return cuGraphAddDependencies_v2(h, from, to, NULL, n);
+}
+
+CUresult cuGraphRemoveDependencies_v2(CUgraph h, const CUgraphNode *from, const CUgraphNode *to, const CUgraphEdgeData *data, size_t n)
+{
+	guarded g = enter();
+	if (g.error)
+		return g.error;
+	struct graph *graph = object_find(h, KIND_GRAPH);
+	if (!graph || (n && (!from || !to)))
+		return CUDA_ERROR_INVALID_VALUE;
+	(void)data;
+	struct node *a, *b;
+	for (size_t i = 0; i < n; i++)
+		if (edge(graph, from[i], to[i], &a, &b) || !depends(b, a))
+			return CUDA_ERROR_INVALID_VALUE;
+	for (size_t i = 0; i < n; i++) {
+		edge(graph, from[i], to[i], &a, &b);
+		undepend(b, a);
+	}
+	return CUDA_SUCCESS;
+}
+CUresult cuGraphRemoveDependencies(CUgraph h, const CUgraphNode *from, const CUgraphNode *to, size_t n)
+{
+	return cuGraphRemoveDependencies_v2(h, from, to, NULL, n);
+}
