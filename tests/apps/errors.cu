@@ -46,7 +46,7 @@ static int refused(void *)
 	SHAPE(0, 1, 0, cudaErrorInvalidConfiguration);
 	SHAPE(1, 0, 0, cudaErrorInvalidConfiguration);
 	SHAPE(1, 2048, 0, cudaErrorInvalidConfiguration);
-	SHAPE(dim3(1, 70000), 1, 0, cudaErrorInvalidConfiguration);
+	SHAPE(dim3(1, 70000), 1, 0, cudaErrorInvalidValue);
 	SHAPE(1, dim3(1, 1, 65), 0, cudaErrorInvalidConfiguration);
 	SHAPE(1, dim3(64, 32), 0, cudaErrorInvalidConfiguration);
 	SHAPE(1, 32, 1 << 20, cudaErrorInvalidValue);

@@ -23,9 +23,9 @@ static void capture(void)
 	CUgraphNode nodes[8];
 	CUgraphNodeType type;
 	CUstreamCaptureStatus status = 9;
-	CUevent e;
+	CUevent e, back;
 	size_t n = 0;
-	unsigned got[4];
+	unsigned got[5], kernels_found = 0;
 
 	ready();
 	NEED(cuEventCreate(&e, CU_EVENT_DISABLE_TIMING));
@@ -44,18 +44,20 @@ static void capture(void)
 	ASK(cuStreamIsCapturing(t, &status));
 	SAY("status %d", status);
 	ASK(LAUNCH(log_to, t, &p, &two));
-	ASK(cuEventQuery(e));
-	NEED(cuEventCreate(&e, CU_EVENT_DISABLE_TIMING));
-	ASK(cuEventRecord(e, t));
-	ASK(cuStreamWaitEvent(s, e, 0));
+	NEED(cuEventCreate(&back, CU_EVENT_DISABLE_TIMING));
+	ASK(cuEventRecord(back, t));
+	ASK(cuStreamWaitEvent(s, back, 0));
 	ASK(cuMemsetD32Async(p + 64, 7, 4, s));
 	ASK(cuStreamEndCapture(s, &g));
 	ASK(cuGraphGetNodes(g, NULL, &n));
 	SAY("%zu nodes", n);
 	n = COUNT(nodes);
 	ASK(cuGraphGetNodes(g, nodes, &n));
-	ASK(cuGraphNodeGetType(nodes[0], &type));
-	SAY("type %d", type);
+	for (size_t i = 0; i < n; i++) {
+		NEED(cuGraphNodeGetType(nodes[i], &type));
+		kernels_found += type == CU_GRAPH_NODE_TYPE_KERNEL;
+	}
+	SAY("%u kernels", kernels_found);
 	ASK(cuGraphGetRootNodes(g, NULL, &n));
 	SAY("%zu roots", n);
 	ASK(cuGraphGetEdges(g, NULL, NULL, NULL, &n));
@@ -66,9 +68,10 @@ static void capture(void)
 	ASK(cuGraphLaunch(x, s));
 	ASK(cuStreamSynchronize(s));
 	NEED(cuMemcpyDtoH(got, p, sizeof(got)));
-	SAY("%u entries: %u %u %u", got[0], got[1], got[2], got[3]);
+	SAY("%u entries: %u %u %u %u", got[0], got[1], got[2], got[3], got[4]);
 	ASK(cuGraphUpload(x, s));
 	ASK(cuGraphExecDestroy(x));
+	ASK(cuEventQuery(e));
 	ASK(cuGraphDestroy(g));
 	ASK(cuGraphDestroy(NULL));
 	ASK(cuGraphExecDestroy(NULL));
@@ -116,6 +119,14 @@ static void broken(void)
 		SAY("cuCtxSynchronize in mode %d -> %s", modes[i], name_of(r));
 		ASK(cuStreamEndCapture(s, &g));
 	}
+	/* A question about an event that stands for captured work. */
+	NEED(cuStreamBeginCapture(s, CU_STREAM_CAPTURE_MODE_RELAXED));
+	NEED(cuEventRecord(e, s));
+	ASK(cuEventQuery(e));
+	ASK(LAUNCH(log_to, s, &p, &one));
+	ASK(cuStreamEndCapture(s, &g));
+	NEED(cuEventDestroy(e));
+	NEED(cuEventCreate(&e, CU_EVENT_DISABLE_TIMING));
 	/* A branch that does not come back. */
 	NEED(cuStreamBeginCapture(s, CU_STREAM_CAPTURE_MODE_RELAXED));
 	NEED(cuEventRecord(e, s));
