@@ -238,7 +238,10 @@ bool ptds_active(void) { return thread_cached && thread_cached->ptds; }
 
 CUresult call_unsupported(const char *name, const char *why)
 {
+	struct context *ctx;
 	CUresult code = process_check();
+	if (!code && need_of(name) == NEED_CONTEXT)
+		code = context_check(&ctx);
 	if (code)
 		return code;
 	if (log_enabled(LOG_LEVEL_WARNING)) {

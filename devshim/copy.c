@@ -396,7 +396,7 @@ static CUresult on_device(const struct copy *k, bool async, CUstream stream, str
 
 	if (r)
 		return r;
-	r = known && k->linear ? call_post(&c) : wait_for(&c);
+	r = known && k->linear && (async || !work_is_gated(w)) ? call_post(&c) : wait_for(&c);
 	if (!r)
 		work_posted(w, c.seq);
 	return r;

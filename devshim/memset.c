@@ -88,7 +88,8 @@ static CUresult fill(struct fill *f, bool rows)
 		put_u64(&c.out, f->height);
 	if (f->async && !put_handle(&c, HANDLE_CUstream, f->stream))
 		return handle_error(HANDLE_CUstream);
-	if (found && range.kind != RANGE_VIRTUAL && plain(f, rows)) {
+	/* A memset without a stream may wait for the default one: it must not hold up the server behind a host function. */
+	if (found && range.kind != RANGE_VIRTUAL && plain(f, rows) && (f->async || !work_is_gated(work_of(NULL)))) {
 		r = call_post(&c);
 	} else {
 		r = call_wait(&c);
