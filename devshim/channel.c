@@ -170,7 +170,8 @@ static bool queue_open(void)
 
 static void append(const void *p, size_t n)
 {
-	memcpy(channel.queue.bytes + channel.queue.len, p, n);
+	if (n)
+		memcpy(channel.queue.bytes + channel.queue.len, p, n);
 	channel.queue.len += n;
 }
 
