@@ -99,26 +99,31 @@ static int try_driver(const struct driver_choice *choice, int *devices, char *wh
 	return -1;
 }
 
+static bool soft_at(struct driver_choice *choice, const char *dir, const char *sub)
+{
+	size_t n = strlen(dir);
+
+	if (n + strlen(sub) >= sizeof choice->path)
+		return false;
+	memcpy(choice->path, dir, n);
+	strcpy(choice->path + n, sub);
+	return !access(choice->path, R_OK);
+}
+
 static int find_soft(struct driver_choice *choice, char *why, size_t cap)
 {
-	char self[400], *slash;
+	char self[400];
 	ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
 
 	choice->soft = true;
+	while (n > 0 && self[n - 1] != '/')
+		n--;
 	if (n > 0) {
 		self[n] = 0;
-		slash = strrchr(self, '/');
-		if (slash)
-			*slash = 0;
-		snprintf(choice->path, sizeof choice->path, "%s/../lib/" SOFT_NAME, self);
-		if (!access(choice->path, R_OK))
-			return 0;
-		snprintf(choice->path, sizeof choice->path, "%s/../lib/scudafs/" SOFT_NAME, self);
-		if (!access(choice->path, R_OK))
+		if (soft_at(choice, self, "../lib/" SOFT_NAME) || soft_at(choice, self, "../lib/scudafs/" SOFT_NAME))
 			return 0;
 	}
-	snprintf(choice->path, sizeof choice->path, PREFIX "/lib/scudafs/" SOFT_NAME);
-	if (!access(choice->path, R_OK))
+	if (soft_at(choice, PREFIX, "/lib/scudafs/" SOFT_NAME))
 		return 0;
 	snprintf(why, cap, SOFT_NAME " is neither in ../lib beside the program nor in " PREFIX "/lib/scudafs");
 	return -1;
