@@ -3,7 +3,7 @@
 # make install puts programs, libraries and manual pages under PREFIX, and they work from there.
 . "$(dirname "$0")/lib.sh"
 requires mount make
-make -C "$top" -s B="$B" DESTDIR="$work/root" PREFIX=/opt/scuda install >"$work/install.log" 2>&1 || fail "make install"
+make -C "$top" -s -o all B="$B" DESTDIR="$work/root" PREFIX=/opt/scuda install >"$work/install.log" 2>&1 || fail "make install"
 for file in bin/scudafs bin/scuda-server lib/scudafs/libcuda.so.1 share/man/man1/scudafs.1; do
 	[ -e "$work/root/opt/scuda/$file" ] || fail "$file is not installed"
 done

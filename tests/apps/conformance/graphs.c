@@ -61,7 +61,7 @@ static void capture(void)
 	ASK(cuGraphGetRootNodes(g, NULL, &n));
 	SAY("%zu roots", n);
 	ASK(cuGraphGetEdges(g, NULL, NULL, NULL, &n));
-	SAY("%zu edges", n);
+	SAY("~ %zu edges", n);
 	SAY("not run yet %u", word(p));
 	ASK(cuGraphInstantiate(&x, g, 0));
 	ASK(cuGraphLaunch(x, s));
