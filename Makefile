@@ -96,8 +96,8 @@ check: tests ## run all tests (tests/run.sh NAME runs those that you name)
 check-long: tests ## run all tests and the long ones
 	@B=$(B) SCUDAFS_TEST_LONG=1 tests/run.sh
 check-asan: ## run all tests under the address and undefined-behaviour sanitizers
-	@UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 $(MAKE) --no-print-directory B=$(B)-asan \
-		SAN=address,undefined CFLAGS='-O1 -g' SLOW=4 check
+	@UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 LSAN_OPTIONS=suppressions=$(CURDIR)/tests/lsan.supp \
+		$(MAKE) --no-print-directory B=$(B)-asan SAN=address,undefined CFLAGS='-O1 -g' SLOW=4 check
 check-tsan: ## run all tests under the thread sanitizer
 	@$(MAKE) --no-print-directory B=$(B)-tsan SAN=thread CFLAGS='-O1 -g' SLOW=8 check
 demo: ## from nothing to a CUDA program that computes through a mount
