@@ -90,8 +90,10 @@ static bool entry_kept(const struct entry *e, const struct image_target *t, cons
 		return false;
 	}
 	if (e->kind == ENTRY_PTX) {
+		if (t->ptx_only)        /* it reads PTX for newer architectures, too */
+			return true;
 		for (unsigned i = 0; i < t->n; i++)
-			if (c->ptx[i] == e->sm && (t->ptx_only || t->force_ptx || !c->cubin[i]))
+			if (c->ptx[i] == e->sm && (t->force_ptx || !c->cubin[i]))
 				return true;
 		return false;
 	}

@@ -4,6 +4,7 @@
  * Thread rule: see state.h; the soft_ptds functions touch the calling thread's own state only. */
 #pragma once
 #include "server/soft/state.h"
+#include "cuda.flavours.h"
 
 struct context {
 	struct object object;       /* a primary context keeps its handle for the life of the process */
