@@ -21,6 +21,7 @@
 #define ENTRY_ELF       2
 #define FLAG_LZ4        0x2000u
 #define FLAG_ZSTD       0x8000u
+#define FLAG_LINKED     (1ull << 62)    /* ours (image_pack): the payload is several texts, a NUL after each */
 
 struct wrapper { uint32_t magic, version; const void *data; const void *extra; };
 struct fatbin { uint32_t magic; uint16_t version, header; uint64_t bytes; };
@@ -130,6 +131,15 @@ static CUresult text_copy(struct image *im, const char *p, size_t n, struct jit 
 static CUresult entry_text(struct image *im, const struct entry *e, struct jit *j)
 {
 	const char *payload = (const char *)e + e->header;
+	if (e->flags & FLAG_LINKED) {
+		CUresult r = CUDA_SUCCESS;
+		for (size_t at = 0; at < e->bytes && payload[at] && !r; at++) {
+			size_t n = strnlen(payload + at, e->bytes - at);
+			r = text_copy(im, payload + at, n, j);
+			at += n;
+		}
+		return r;
+	}
 	if (!(e->flags & (FLAG_LZ4 | FLAG_ZSTD)))
 		return text_copy(im, payload, e->bytes, j);
 	if (e->packed > e->bytes || !e->unpacked || e->unpacked > IMAGE_BYTES) {
@@ -302,6 +312,28 @@ CUresult image_read(struct image *im, const void *data, size_t size, int capabil
 	if (r)
 		image_free(im);
 	return r;
+}
+
+void *image_pack(const struct image *im, int capability, size_t *size)
+{
+	size_t n = 1;
+	for (unsigned i = 0; i < im->count; i++)
+		n += im->size[i] + 1;
+	n = (n + 7) & ~(size_t)7;
+	*size = sizeof(struct fatbin) + sizeof(struct entry) + n;
+	struct fatbin *f = calloc(1, *size);
+	if (!f)
+		return NULL;
+	struct entry *e = (struct entry *)(f + 1);
+	*f = (struct fatbin){FATBIN_MAGIC, 1, sizeof *f, sizeof *e + n};
+	*e = (struct entry){.kind = ENTRY_PTX, .unknown = 0x0101, .header = sizeof *e, .bytes = n, .sm = (uint32_t)capability,
+		.flags = FLAG_LINKED | 0x1};
+	char *p = (char *)(e + 1);
+	for (unsigned i = 0; i < im->count; i++) {
+		memcpy(p, im->text[i], im->size[i]);
+		p += im->size[i] + 1;
+	}
+	return f;
 }
 
 void image_free(struct image *im)

@@ -33,6 +33,8 @@ void jit_end(struct jit *j);
 
 /* Takes an image apart. `size` 0: as long as its own headers say. The presented compute capability picks among several PTX texts. */
 CUresult image_read(struct image *im, const void *data, size_t size, int capability, struct jit *j);
+/* All texts as one image that needs nothing else, a fat binary; the caller frees it. NULL: memory is short. */
+void *image_pack(const struct image *im, int capability, size_t *size);
 /* Adds the texts of one more image (linking). */
 CUresult image_add(struct image *im, const void *data, size_t size, int capability, struct jit *j);
 void image_free(struct image *im);

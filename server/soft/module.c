@@ -13,6 +13,8 @@
 #include "server/soft/stream.h"
 #include "wire/log.h"
 
+#define PARAMETERS_MOST 32764   /* bytes of a kernel's parameters */
+
 static void function_finish(struct object *o)
 {
 	struct function *f = (struct function *)o;
@@ -80,8 +82,14 @@ CUresult module_load(const struct image *im, struct context *c, struct library *
 	}
 	m->code = code;
 	m->library = l;
-	while (code && engine_function_at(code, m->count))
-		m->count++;
+	const struct engine_function *f;
+	for (; code && (f = engine_function_at(code, m->count)); m->count++)
+		if (engine_function_info(f)->param_bytes > PARAMETERS_MOST) {
+			jit_error(jit, "entry %s: parameters take %zu bytes, more than %d", engine_function_info(f)->name,
+				engine_function_info(f)->param_bytes, PARAMETERS_MOST);
+			object_close(&m->object);
+			return CUDA_ERROR_INVALID_PTX;
+		}
 	const char *name;
 	uint64_t p;
 	size_t n;

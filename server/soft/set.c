@@ -29,7 +29,8 @@ CUresult set_box(CUdeviceptr p, size_t pitch, unsigned value, unsigned element, 
 	return allocation_covers(p, span) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
-static CUresult set(CUdeviceptr p, size_t pitch, unsigned value, unsigned element, size_t width, size_t height, CUstream stream)
+static CUresult set(CUdeviceptr p, size_t pitch, unsigned value, unsigned element, size_t width, size_t height, CUstream stream,
+	bool async)
 {
 	guarded g = enter_healthy();
 	if (g.error)
@@ -42,22 +43,22 @@ static CUresult set(CUdeviceptr p, size_t pitch, unsigned value, unsigned elemen
 	r = set_box(p, pitch, value, element, width, height, &w);
 	if (r || (w.type == WORK_SET && !w.set.height && !s->capture))
 		return r;
-	return stream_submit(s, &w, NULL);
+	return async ? stream_submit(s, &w, NULL) : stream_submit_eager(s, &w);
 }
 
-CUresult cuMemsetD8Async(CUdeviceptr p, unsigned char v, size_t n, CUstream s) { return set(p, 0, v, 1, n, 1, s); }
-CUresult cuMemsetD16Async(CUdeviceptr p, unsigned short v, size_t n, CUstream s) { return set(p, 0, v, 2, n, 1, s); }
-CUresult cuMemsetD32Async(CUdeviceptr p, unsigned v, size_t n, CUstream s) { return set(p, 0, v, 4, n, 1, s); }
-CUresult cuMemsetD2D8Async(CUdeviceptr p, size_t pitch, unsigned char v, size_t w, size_t h, CUstream s) { return set(p, pitch, v, 1, w, h, s); }
+CUresult cuMemsetD8Async(CUdeviceptr p, unsigned char v, size_t n, CUstream s) { return set(p, 0, v, 1, n, 1, s, true); }
+CUresult cuMemsetD16Async(CUdeviceptr p, unsigned short v, size_t n, CUstream s) { return set(p, 0, v, 2, n, 1, s, true); }
+CUresult cuMemsetD32Async(CUdeviceptr p, unsigned v, size_t n, CUstream s) { return set(p, 0, v, 4, n, 1, s, true); }
+CUresult cuMemsetD2D8Async(CUdeviceptr p, size_t pitch, unsigned char v, size_t w, size_t h, CUstream s) { return set(p, pitch, v, 1, w, h, s, true); }
 CUresult cuMemsetD2D16Async(CUdeviceptr p, size_t pitch, unsigned short v, size_t w, size_t h, CUstream s)
 {
-	return set(p, pitch, v, 2, w, h, s);
+	return set(p, pitch, v, 2, w, h, s, true);
 }
-CUresult cuMemsetD2D32Async(CUdeviceptr p, size_t pitch, unsigned v, size_t w, size_t h, CUstream s) { return set(p, pitch, v, 4, w, h, s); }
+CUresult cuMemsetD2D32Async(CUdeviceptr p, size_t pitch, unsigned v, size_t w, size_t h, CUstream s) { return set(p, pitch, v, 4, w, h, s, true); }
 
-CUresult cuMemsetD8_v2(CUdeviceptr p, unsigned char v, size_t n) { return set(p, 0, v, 1, n, 1, NULL); }
-CUresult cuMemsetD16_v2(CUdeviceptr p, unsigned short v, size_t n) { return set(p, 0, v, 2, n, 1, NULL); }
-CUresult cuMemsetD32_v2(CUdeviceptr p, unsigned v, size_t n) { return set(p, 0, v, 4, n, 1, NULL); }
-CUresult cuMemsetD2D8_v2(CUdeviceptr p, size_t pitch, unsigned char v, size_t w, size_t h) { return set(p, pitch, v, 1, w, h, NULL); }
-CUresult cuMemsetD2D16_v2(CUdeviceptr p, size_t pitch, unsigned short v, size_t w, size_t h) { return set(p, pitch, v, 2, w, h, NULL); }
-CUresult cuMemsetD2D32_v2(CUdeviceptr p, size_t pitch, unsigned v, size_t w, size_t h) { return set(p, pitch, v, 4, w, h, NULL); }
+CUresult cuMemsetD8_v2(CUdeviceptr p, unsigned char v, size_t n) { return set(p, 0, v, 1, n, 1, NULL, false); }
+CUresult cuMemsetD16_v2(CUdeviceptr p, unsigned short v, size_t n) { return set(p, 0, v, 2, n, 1, NULL, false); }
+CUresult cuMemsetD32_v2(CUdeviceptr p, unsigned v, size_t n) { return set(p, 0, v, 4, n, 1, NULL, false); }
+CUresult cuMemsetD2D8_v2(CUdeviceptr p, size_t pitch, unsigned char v, size_t w, size_t h) { return set(p, pitch, v, 1, w, h, NULL, false); }
+CUresult cuMemsetD2D16_v2(CUdeviceptr p, size_t pitch, unsigned short v, size_t w, size_t h) { return set(p, pitch, v, 2, w, h, NULL, false); }
+CUresult cuMemsetD2D32_v2(CUdeviceptr p, size_t pitch, unsigned v, size_t w, size_t h) { return set(p, pitch, v, 4, w, h, NULL, false); }

@@ -243,6 +243,26 @@ static bool helpable(const struct op *op)
 	return op->work.type != WORK_HOST && op->work.type != WORK_CALLBACK && op->work.type != WORK_GRAPH;
 }
 
+/* Would work submitted now start at once? */
+static bool calm(const struct stream *s)
+{
+	const struct context *c = s->object.context;
+	if (s->head || s->running)
+		return false;
+	return s->legacy ? stream_idle(s) : !s->blocking || !c->legacy || !c->legacy->last || c->legacy->last->done;
+}
+
+CUresult stream_submit_eager(struct stream *s, struct work *w)
+{
+	CUresult r = s->object.context->error;
+	if (r || s->capture || !calm(s) || !helpable(&(struct op){.work = *w}) || capture_check(s))
+		return stream_submit(s, w, NULL);
+	r = queue(s, w, NULL, 0, false, NULL);
+	if (!r && ready(s))
+		step(s);
+	return r;
+}
+
 CUresult stream_submit_wait(struct stream *s, struct work *w)
 {
 	struct context *c = s->object.context;

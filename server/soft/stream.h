@@ -57,6 +57,8 @@ struct stream *stream_create(struct context *c, unsigned flags, int priority);
 /* Queues w, which is the stream's from now on even in case of an error, or captures it. *mark, if asked for, is a new reference (NULL
  * when captured). */
 CUresult stream_submit(struct stream *s, struct work *w, struct mark **mark);
+/* The same, run by the caller itself when nothing is in its way: for calls that are done on return if they can be. */
+CUresult stream_submit_eager(struct stream *s, struct work *w);
 /* The same and waits for its end. Not allowed while capturing. */
 CUresult stream_submit_wait(struct stream *s, struct work *w);
 /* Queues a wait for marks. */

@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The linker of the API: inputs are gathered, and what comes out is an image that the module functions load. It is made of PTX, for this
+ * device runs nothing else.
+ *
+ * Thread rule: see state.h. */
+#include <stdlib.h>
+#include <string.h>
+#include "server/soft/context.h"
+#include "server/soft/engine.h"
+#include "server/soft/module.h"
+
+struct link {
+	struct object object;
+	struct image image;
+	struct jit jit;
+	void *out;
+};
+
+static void link_finish(struct object *o)
+{
+	struct link *l = (struct link *)o;
+	image_free(&l->image);
+	free(l->out);
+	free(l);
+}
+
+CUresult cuLinkCreate_v2(unsigned n, CUjit_option *options, void **values, CUlinkState *out)
+{
+	guarded g = enter_healthy();
+	if (g.error)
+		return g.error;
+	if (!out)
+		return CUDA_ERROR_INVALID_VALUE;
+	struct link *l = calloc(1, sizeof *l);
+	if (!l)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	CUresult r = jit_read(&l->jit, n, options, values);
+	if (!r && !object_open(&l->object, KIND_LINK, g.context, link_finish))
+		r = CUDA_ERROR_OUT_OF_MEMORY;
+	if (r) {
+		free(l);
+		return r;
+	}
+	*out = HANDLE(l);
+	return CUDA_SUCCESS;
+}
+CUresult cuLinkCreate(unsigned n, CUjit_option *options, void **values, CUlinkState *out) { return cuLinkCreate_v2(n, options, values, out); }
+
+/* The PTX alone is checked now, so that the error comes with the input that it is in. */
+static CUresult check(struct link *l, const char *name)
+{
+	struct engine_module *m = NULL;
+	struct engine_error error = {0};
+	unsigned last = l->image.count - 1;
+	const char *text = l->image.text[last];
+	size_t n = l->image.size[last];
+	int r = engine_module_load(&text, &n, 1, &m, &error);
+	engine_module_unload(m);
+	bool unresolved = strstr(text, ".extern") != NULL;      /* may be in an input to come */
+	if (r && !unresolved)
+		jit_error(&l->jit, "%s, ptx line %u: %s", name && *name ? name : "input", error.line, error.text);
+	return unresolved ? CUDA_SUCCESS : (CUresult)r;
+}
+
+CUresult cuLinkAddData_v2(CUlinkState h, CUjitInputType type, void *data, size_t size, const char *name, unsigned n, CUjit_option *options,
+	void **values)
+{
+	guarded g = enter_healthy();
+	if (g.error)
+		return g.error;
+	struct link *l = object_find(h, KIND_LINK);
+	if (!l)
+		return CUDA_ERROR_INVALID_HANDLE;
+	struct jit unused;
+	if (!data || !size || (unsigned)type >= CU_JIT_NUM_INPUT_TYPES || l->out)
+		return CUDA_ERROR_INVALID_VALUE;
+	CUresult r = jit_read(&unused, n, options, values);
+	if (r)
+		return r;
+	if (type == CU_JIT_INPUT_LIBRARY) {
+		jit_error(&l->jit, "%s: libraries hold machine code; the software device links PTX only", name ? name : "input");
+		return CUDA_ERROR_NO_BINARY_FOR_GPU;
+	}
+	unsigned before = l->image.count;
+	r = image_add(&l->image, data, size, soft.major * 10 + soft.minor, &l->jit);
+	if (!r && l->image.count > before && type == CU_JIT_INPUT_PTX)
+		r = check(l, name);
+	jit_end(&l->jit);
+	return r;
+}
+CUresult cuLinkAddData(CUlinkState h, CUjitInputType type, void *data, size_t size, const char *name, unsigned n, CUjit_option *options,
+	void **values)
+{
+	return cuLinkAddData_v2(h, type, data, size, name, n, options, values);
+}
+
+CUresult cuLinkAddFile_v2(CUlinkState h, CUjitInputType type, const char *path, unsigned n, CUjit_option *options, void **values)
+{
+	if (!path)
+		return CUDA_ERROR_INVALID_VALUE;
+	size_t size;
+	char *data = image_file(path, &size);
+	if (!data)
+		return CUDA_ERROR_FILE_NOT_FOUND;
+	CUresult r = cuLinkAddData_v2(h, type, data, size, path, n, options, values);
+	free(data);
+	return r;
+}
+CUresult cuLinkAddFile(CUlinkState h, CUjitInputType type, const char *path, unsigned n, CUjit_option *options, void **values)
+{
+	return cuLinkAddFile_v2(h, type, path, n, options, values);
+}
+
+CUresult cuLinkComplete(CUlinkState h, void **out, size_t *size)
+{
+	guarded g = enter_healthy();
+	if (g.error)
+		return g.error;
+	struct link *l = object_find(h, KIND_LINK);
+	if (!l)
+		return CUDA_ERROR_INVALID_HANDLE;
+	if (!out)
+		return CUDA_ERROR_INVALID_VALUE;
+	const struct image *im = &l->image;
+	struct engine_module *m = NULL;
+	struct engine_error error = {0};
+	int r = im->count ? engine_module_load((const char *const *)im->text, im->size, im->count, &m, &error) : CUDA_ERROR_INVALID_IMAGE;
+	engine_module_unload(m);
+	if (r) {
+		jit_error(&l->jit, "link: line %u: %s", error.line, im->count ? error.text : "nothing to link");
+		jit_end(&l->jit);
+		return (CUresult)r;
+	}
+	size_t n;
+	void *packed = image_pack(im, soft.major * 10 + soft.minor, &n);
+	if (!packed)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	free(l->out);
+	*out = l->out = packed;
+	if (size)
+		*size = n;
+	jit_end(&l->jit);
+	return CUDA_SUCCESS;
+}
+
+CUresult cuLinkDestroy(CUlinkState h)
+{
+	guarded g = enter_context();
+	if (g.error)
+		return g.error;
+	struct link *l = object_find(h, KIND_LINK);
+	if (!l)
+		return CUDA_ERROR_INVALID_HANDLE;
+	object_close(&l->object);
+	return CUDA_SUCCESS;
+}
