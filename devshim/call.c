@@ -62,6 +62,8 @@ CUresult call_begin(struct call *c, unsigned id)
 	struct thread *t = thread_self();
 	if (__builtin_expect(!t, 0))
 		return CUDA_ERROR_OUT_OF_MEMORY;
+	if (__builtin_expect(t->host_function, 0))
+		return CUDA_ERROR_NOT_PERMITTED;
 	msg_init(&c->out, t->out + sizeof(struct frame), LIMIT_HEAD);
 	msg_init(&c->in, NULL, 0);
 	c->id = id;

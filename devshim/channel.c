@@ -9,6 +9,7 @@
 #include <fcntl.h>
 #include <linux/futex.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -465,12 +466,18 @@ bool channel_has_queued(void)
 
 int channel_open(const char *path)
 {
+	/* An open that is interrupted starts again with a new connection: under a profiler's timer it would never come to an end. It is over within TIME_CONNECT. */
+	sigset_t all, before;
 	int fd;
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
 	do
 		fd = open(path, O_RDWR | O_CLOEXEC);
 	while (fd < 0 && errno == EINTR);
+	int e = -errno;
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	if (fd < 0)
-		return -errno;
+		return e;
 	channel.seq = channel.batch = 0;
 	channel.queue.len = 0;
 	channel.fd = fd;

@@ -342,7 +342,9 @@ static CUresult to_device(const struct copy *k, bool async, CUstream stream, str
 		return run_later(k, stream, w, true);
 	if (overlap && (r = cuCtxSynchronize()))
 		return r;
-	r = send_bytes(k, COPY_ASYNC, stream, known && ((k->linear && k->w <= COPY_SMALL) || !work_is_gated(w)), &seq);
+	bool post = known && !work_is_foreign(stream) && ((k->linear && k->w <= COPY_SMALL) || !work_is_gated(w));
+
+	r = send_bytes(k, COPY_ASYNC, stream, post, &seq);
 	if (!r)
 		work_posted(w, seq);
 	return r;
@@ -377,7 +379,7 @@ static CUresult to_host(const struct copy *k, bool async, CUstream stream, struc
 	bool overlap, known = k->src.type == CU_MEMORYTYPE_DEVICE && k->src.known;
 	CUresult r;
 
-	if (async && k->dst.pinned && known && !process_blocking) {
+	if (async && k->dst.pinned && known && !process_blocking && !work_is_foreign(stream)) {
 		if (total(k) <= COPY_DELIVERY && untold_bytes(0, 0, &overlap) + total(k) <= COPY_DELIVERIES)
 			return to_host_told(k, stream, w);
 		return run_later(k, stream, w, true);
@@ -396,7 +398,9 @@ static CUresult on_device(const struct copy *k, bool async, CUstream stream, str
 
 	if (r)
 		return r;
-	r = known && k->linear && (async || !work_is_gated(w)) ? call_post(&c) : wait_for(&c);
+	bool post = known && k->linear && !work_capturing() && (async ? !work_is_foreign(stream) : !work_is_gated(w));
+
+	r = post ? call_post(&c) : wait_for(&c);
 	if (!r)
 		work_posted(w, c.seq);
 	return r;

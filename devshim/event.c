@@ -116,7 +116,10 @@ static CUresult record(unsigned id, CUevent hEvent, CUstream hStream, unsigned f
 		return handle_error(HANDLE_CUstream);
 	if (id == CALL_cuEventRecordWithFlags)
 		put_u64(&c.out, flags);
-	if (flags == CU_EVENT_RECORD_DEFAULT && !work_capturing()) {
+	/* An event is recorded in streams of its own context only. */
+	CUcontext of = (uintptr_t)hStream <= 2 ? ctx->handle : handle_owner(HANDLE_CUstream, hStream);
+
+	if (flags == CU_EVENT_RECORD_DEFAULT && !work_capturing() && handle_owner(HANDLE_CUevent, hEvent) == of) {
 		r = call_post(&c);
 	} else {
 		r = call_wait(&c);

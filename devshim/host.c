@@ -116,8 +116,10 @@ CUresult cuMemHostUnregister(void *p)
 		return r;
 	if (!p)
 		return CUDA_ERROR_INVALID_VALUE;
-	if (!range_find((uintptr_t)p, &range) || range.base != (uintptr_t)p || range.kind != RANGE_REGISTERED)
+	if (!range_find((uintptr_t)p, &range) || range.kind != RANGE_REGISTERED)
 		return CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED;
+	if (range.base != (uintptr_t)p)
+		return CUDA_ERROR_INVALID_VALUE;
 	drain(range.ctx);
 	return range_take((uintptr_t)p, RANGE_REGISTERED, NULL) ? CUDA_SUCCESS : CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED;
 }
@@ -132,7 +134,8 @@ CUresult cuMemHostGetFlags(unsigned int *pFlags, void *p)
 		return r;
 	if (!pFlags || !range_find((uintptr_t)p, &range) || range.kind != RANGE_HOST)
 		return CUDA_ERROR_INVALID_VALUE;
-	*pFlags = range.flags;
+	/* With unified addresses the driver calls all of it mapped. */
+	*pFlags = range.flags | CU_MEMHOSTALLOC_DEVICEMAP;
 	return CUDA_SUCCESS;
 }
 

@@ -239,7 +239,7 @@ static size_t text_size(const char *p, size_t max)
 	for (size_t i = 0; i < n && i < 256; i++)
 		if ((unsigned char)p[i] < 0x20 && !strchr("\t\n\v\f\r", p[i]))
 			return 0;
-	return n;
+	return memmem(p, n, ".version", 8) ? n : 0;
 }
 
 static CUresult whole(struct image *i, enum image_kind kind, const void *p, size_t n)

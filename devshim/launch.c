@@ -197,7 +197,10 @@ static CUresult launch(unsigned id, const CUlaunchConfig *k, CUfunction h, void 
 		known.attrs = (CUlaunchAttribute *)&coop;
 		known.numAttrs = 1;
 	}
-	bool right = shape_fits(f, k, ctx->device) && attributes_fit(&known, ctx->device) && !needs_cluster(f) &&
+	/* A function belongs to its context, a kernel to none. */
+	CUcontext of = handle_owner(HANDLE_CUfunction, h);
+	bool right = (!of || of == ctx->handle) && !work_is_foreign(k->hStream) && !work_capturing() &&
+		shape_fits(f, k, ctx->device) && attributes_fit(&known, ctx->device) && !needs_cluster(f) &&
 		(!extra || c.bulk_len == f->bytes);
 
 	if (right && w && __builtin_expect(atomic_load(&w->gate) > atomic_load(&w->done), 0) &&

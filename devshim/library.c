@@ -276,3 +276,15 @@ CUresult cuLibraryGetGlobal(CUdeviceptr *dptr, size_t *bytes, CUlibrary library,
 		*bytes = f.n;
 	return CUDA_SUCCESS;
 }
+
+/* Managed memory is not remoted; that a library has no such variable the server can tell. */
+CUresult cuLibraryGetManaged(CUdeviceptr *dptr, size_t *bytes, CUlibrary library, const char *name)
+{
+	CUdeviceptr p = 0;
+	size_t n = 0;
+	CUresult r = remote_cuLibraryGetManaged(&p, &n, library, name);
+
+	(void)dptr;
+	(void)bytes;
+	return r ? r : call_unsupported("cuLibraryGetManaged", "managed memory is not remoted");
+}

@@ -131,7 +131,7 @@ static CUresult allocated_async(struct call *c, CUdeviceptr *dptr, size_t bytesi
 	if (r)
 		return r;
 	work_posted(work_of(s), c->seq);
-	return note(*dptr, bytesize, RANGE_POOL, pool);
+	return *dptr ? note(*dptr, bytesize, RANGE_POOL, pool) : CUDA_SUCCESS;
 }
 
 CUresult cuMemAllocAsync(CUdeviceptr *dptr, size_t bytesize, CUstream hStream)
@@ -140,7 +140,7 @@ CUresult cuMemAllocAsync(CUdeviceptr *dptr, size_t bytesize, CUstream hStream)
 	struct call c;
 	CUresult r = context_check(&ctx);
 
-	if (!r && (!dptr || !bytesize))
+	if (!r && !dptr)
 		r = CUDA_ERROR_INVALID_VALUE;
 	if (!r)
 		r = call_begin(&c, CALL_cuMemAllocAsync);
@@ -158,7 +158,7 @@ CUresult cuMemAllocFromPoolAsync(CUdeviceptr *dptr, size_t bytesize, CUmemoryPoo
 	struct call c;
 	CUresult r = context_check(&ctx);
 
-	if (!r && (!dptr || !bytesize))
+	if (!r && !dptr)
 		r = CUDA_ERROR_INVALID_VALUE;
 	if (!r)
 		r = call_begin(&c, CALL_cuMemAllocFromPoolAsync);
@@ -180,8 +180,8 @@ CUresult cuMemFreeAsync(CUdeviceptr dptr, CUstream hStream)
 	struct call c;
 	CUresult r = context_check(&ctx);
 
-	if (r || !dptr)
-		return r ? r : CUDA_ERROR_INVALID_VALUE;
+	if (r)
+		return r;
 	r = call_begin(&c, CALL_cuMemFreeAsync);
 	if (r)
 		return r;

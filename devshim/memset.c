@@ -89,7 +89,8 @@ static CUresult fill(struct fill *f, bool rows)
 	if (f->async && !put_handle(&c, HANDLE_CUstream, f->stream))
 		return handle_error(HANDLE_CUstream);
 	/* A memset without a stream may wait for the default one: it must not hold up the server behind a host function. */
-	if (found && range.kind != RANGE_VIRTUAL && plain(f, rows) && (f->async || !work_is_gated(work_of(NULL)))) {
+	if (found && range.kind != RANGE_VIRTUAL && plain(f, rows) && !work_capturing() &&
+			(f->async ? !work_is_foreign(f->stream) : !work_is_gated(work_of(NULL)))) {
 		r = call_post(&c);
 	} else {
 		r = call_wait(&c);

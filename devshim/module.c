@@ -313,10 +313,15 @@ void note_global(CUdeviceptr p, size_t n, const void *owner)
 
 CUresult cuModuleGetGlobal_v2(CUdeviceptr *dptr, size_t *bytes, CUmodule hmod, const char *name)
 {
+	struct context *ctx;
 	CUdeviceptr p = 0;
 	size_t n = 0;
-	CUresult r = remote_cuModuleGetGlobal_v2(&p, &n, hmod, name);
+	CUresult r = context_check(&ctx);
 
+	if (!r && !dptr && !bytes)
+		r = CUDA_ERROR_INVALID_VALUE;
+	if (!r)
+		r = remote_cuModuleGetGlobal_v2(&p, &n, hmod, name);
 	if (r)
 		return r;
 	note_global(p, n, hmod);

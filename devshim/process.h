@@ -32,6 +32,7 @@ struct thread {
 	struct context *current;    /* top of the stack */
 	struct context **stack;     /* below it */
 	unsigned depth, room;
+	bool host_function;         /* runs one: it may not call CUDA */
 	bool exchanged;             /* the thread has sent a record, so its end is told */
 	uint8_t *out;               /* room for one record: header and head */
 };

@@ -376,10 +376,14 @@ static void run_host_function(void *arg)
 	}
 	if (f.once)
 		free(h);
+	if (t)
+		t->host_function = true;
 	if (f.fn)
 		f.fn(f.data);
 	else
 		f.callback(f.stream, CUDA_SUCCESS, f.data);
+	if (t)
+		t->host_function = false;
 }
 
 static CUresult add_host_function(CUstream stream, struct work *w, struct host_function f)

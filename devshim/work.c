@@ -79,6 +79,13 @@ struct work *work_of(CUstream h)
 	return handle_data(HANDLE_CUstream, h);
 }
 
+bool work_is_foreign(CUstream h)
+{
+	struct context *c = context_current();
+
+	return (uintptr_t)h > 2 && c && handle_owner(HANDLE_CUstream, h) != c->handle;
+}
+
 bool work_create(CUstream h, unsigned flags, int priority)
 {
 	struct stream_set *s = set_of(context_current());

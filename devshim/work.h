@@ -30,6 +30,9 @@ struct work *work_of(CUstream s);
 /* A new stream of the current context, noted with its handle. */
 bool work_create(CUstream s, unsigned flags, int priority);
 
+/* True when the stream belongs to another context than the current one: the driver says what may be put into it. */
+bool work_is_foreign(CUstream s);
+
 /* The record `seq` gave the stream work. */
 void work_posted(struct work *w, uint64_t seq);
 /* The same, and the work ends only when the program lets it. */

@@ -117,7 +117,7 @@ CUresult cuKernelGetLibrary(CUlibrary *pLib, CUkernel kernel) LOCAL SINCE(12050)
 CUresult cuLibraryGetGlobal(CUdeviceptr *dptr OPTIONAL, size_t *bytes OPTIONAL, CUlibrary library,
 		const char *name STRING) SHIM SINCE(12000);
 CUresult cuLibraryGetManaged(CUdeviceptr *dptr, size_t *bytes, CUlibrary library, const char *name STRING)
-		UNSUPPORTED("managed memory is not remoted") SINCE(12000);
+		SHIM SINCE(12000);
 CUresult cuLibraryGetUnifiedFunction(void **fptr, CUlibrary library, const char *symbol)
 		UNSUPPORTED("the legacy interface is not remoted") SINCE(12000);
 CUresult cuKernelGetAttribute(int *pi, CUfunction_attribute attrib, CUkernel kernel, CUdevice dev)
