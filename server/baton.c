@@ -42,17 +42,24 @@ static void reader_watch(struct session *s, unsigned events)
 		session_lost(s, "epoll: %s", strerror(errno));
 }
 
-void baton_release(struct session *s)
+void baton_wake(struct session *s)
 {
 	static const uint64_t one = 1;
+
+	if (write(s->wake, &one, sizeof one) < 0 && errno != EAGAIN)
+		session_lost(s, "eventfd: %s", strerror(errno));
+}
+
+void baton_release(struct session *s)
+{
 	bool buffered = input_buffered(s);
 
 	/* Free first, then armed: an event that found the baton held would be lost. */
 	atomic_store(&s->baton, BATON_FREE);
 	if (!buffered)
 		reader_watch(s, EPOLLIN | EPOLLRDHUP | EPOLLONESHOT);
-	else if (write(s->wake, &one, sizeof one) < 0 && errno != EAGAIN)
-		session_lost(s, "eventfd: %s", strerror(errno));
+	else
+		baton_wake(s);
 }
 
 bool baton_take(struct session *s)

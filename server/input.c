@@ -3,10 +3,14 @@
  *
  * Thread rule: the holder of the baton only. */
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "server/state.h"
 #include "wire/transport.h"
+
+/* The kind that stands in the buffer for a frame that was dealt with: none that a frame has. */
+#define FRAME_SCANNED 0
 
 /* A program that says nothing for so long is dead: its mount says PING every TIME_HEARTBEAT. */
 #define TIME_SILENCE (2 * TIME_DEAD)
@@ -33,10 +37,9 @@ static size_t receive(struct session *s, void *p, size_t n)
 	return r;
 }
 
-void input_take(struct session *s, void *p, size_t n)
+/* input_lock is held, while we wait too: then there is nothing to look ahead at. */
+static void take(struct session *s, uint8_t *to, size_t n)
 {
-	uint8_t *to = p;
-
 	while (n) {
 		size_t have = s->input_len - s->input_pos;
 
@@ -45,7 +48,7 @@ void input_take(struct session *s, void *p, size_t n)
 		} else {
 			if (!have) {
 				s->input_len = s->input_pos = 0;
-				have = s->input_len = receive(s, s->input, INPUT_BUFFER);
+				have = s->input_len = receive(s, s->input, s->input_cap);
 			}
 			if (have > n)
 				have = n;
@@ -55,6 +58,22 @@ void input_take(struct session *s, void *p, size_t n)
 		to += have;
 		n -= have;
 	}
+}
+
+void input_take(struct session *s, void *p, size_t n)
+{
+	pthread_mutex_lock(&s->input_lock);
+	take(s, p, n);
+	s->body_left -= n;
+	pthread_mutex_unlock(&s->input_lock);
+}
+
+static void take_header(struct session *s, struct frame *f)
+{
+	pthread_mutex_lock(&s->input_lock);
+	take(s, (uint8_t *)f, sizeof *f);
+	s->body_left = f->head_len + f->bulk_len;
+	pthread_mutex_unlock(&s->input_lock);
 }
 
 void input_skip(struct session *s, uint64_t n)
@@ -69,26 +88,108 @@ void input_skip(struct session *s, uint64_t n)
 	}
 }
 
-bool input_buffered(const struct session *s)
+bool input_buffered(struct session *s)
 {
-	return s->input_pos < s->input_len || stream_pending(s->stream);
+	bool there;
+
+	pthread_mutex_lock(&s->input_lock);
+	there = s->input_pos < s->input_len || stream_pending(s->stream);
+	pthread_mutex_unlock(&s->input_lock);
+	return there;
 }
 
-bool input_there(struct session *s)
+/* Reads what is there into the room behind input_len. */
+static bool fill(struct session *s)
 {
-	ssize_t r;
+	ssize_t r = stream_read(s->stream, s->input + s->input_len, s->input_cap - s->input_len);
 
-	if (s->input_pos < s->input_len)
-		return true;
-	s->input_pos = s->input_len = 0;
-	r = stream_read(s->stream, s->input, INPUT_BUFFER);
 	if (r == -EAGAIN)
 		return false;
 	if (r <= 0)
 		ended(s, r);
 	atomic_fetch_add_explicit(&s->report->bytes_in, r, memory_order_relaxed);
-	s->input_len = r;
+	s->input_len += r;
 	return true;
+}
+
+bool input_there(struct session *s)
+{
+	bool there;
+
+	pthread_mutex_lock(&s->input_lock);
+	if (s->input_pos == s->input_len)
+		s->input_pos = s->input_len = 0;
+	there = s->input_pos < s->input_len || fill(s);
+	pthread_mutex_unlock(&s->input_lock);
+	return there;
+}
+
+/* Room for more bytes to look at; false when LIMIT_QUEUE wait already. */
+static bool make_room(struct session *s)
+{
+	uint8_t *larger;
+
+	if (s->input_pos) {
+		memmove(s->input, s->input + s->input_pos, s->input_len - s->input_pos);
+		s->input_len -= s->input_pos;
+		s->input_pos = 0;
+	}
+	if (s->input_len < s->input_cap)
+		return true;
+	larger = s->input_cap < LIMIT_QUEUE ? realloc(s->input, 2 * s->input_cap) : NULL;
+	if (!larger)
+		return false;
+	s->input = larger;
+	s->input_cap *= 2;
+	return true;
+}
+
+/* A POST may be stuck in the driver behind a host function whose end the program has told, but in bytes that nobody reads before the POST is through. So the
+ * reader looks through the frames that wait for those that bypass the ordered stream, deals with them and leaves a mark. */
+void input_scan(struct session *s)
+{
+	struct frame f;
+	uint64_t at, pings = 0, ping = 0;
+
+	if (pthread_mutex_trylock(&s->input_lock))
+		return;
+	while (make_room(s) && fill(s))
+		;
+	for (at = s->input_pos + s->body_left; at + sizeof f <= s->input_len; at += sizeof f + f.head_len + f.bulk_len) {
+		memcpy(&f, s->input + at, sizeof f);
+		if (f.kind == FRAME_SCANNED)
+			continue;
+		/* A bad frame is for the baton's holder to find. */
+		if (frame_check(&f, true, NULL))
+			break;
+		if (f.kind != FRAME_PING && f.kind != FRAME_UPCALL_DONE)
+			continue;
+		if (f.kind == FRAME_UPCALL_DONE)
+			upcall_done(s, f.seq);
+		else
+			pings++, ping = f.seq;
+		f.kind = FRAME_SCANNED;
+		memcpy(s->input + at, &f, sizeof f);
+		s->scanned++;
+	}
+	pthread_mutex_unlock(&s->input_lock);
+	if (pings)
+		send_simple(s, FRAME_PONG, ping);
+}
+
+/* True for a frame that input_scan has dealt with. */
+static bool was_scanned(struct session *s, const struct frame *f)
+{
+	bool was;
+
+	if (f->kind != FRAME_SCANNED)
+		return false;
+	pthread_mutex_lock(&s->input_lock);
+	/* Without a mark that we left, it is a bad frame of the program's. */
+	was = s->scanned > 0;
+	s->scanned -= was;
+	pthread_mutex_unlock(&s->input_lock);
+	return was;
 }
 
 bool input_record(struct session *s, struct frame *f, bool block)
@@ -98,7 +199,9 @@ bool input_record(struct session *s, struct frame *f, bool block)
 	for (;;) {
 		if (!block && !input_there(s))
 			return false;
-		input_take(s, f, sizeof *f);
+		take_header(s, f);
+		if (was_scanned(s, f))
+			continue;
 		if (frame_check(f, true, &why))
 			session_end(s, CUDA_ERROR_MPS_CLIENT_TERMINATED, "bad frame: %s (%s)", why, frame_kind_name(f->kind));
 		switch (f->kind) {

@@ -27,10 +27,12 @@
 #include "wire/transport.h"
 
 #define TIME_BYE 500            /* what saying BYE may take */
+#define TIME_SCAN 2             /* while a host function runs: how often the reader looks for its end in bytes that wait */
 
 static struct session self = {
 	.next_seq = 1,
 	.baton = BATON_HELD,
+	.input_lock = PTHREAD_MUTEX_INITIALIZER,
 	.write_lock = PTHREAD_MUTEX_INITIALIZER,
 	.ready_lock = PTHREAD_MUTEX_INITIALIZER,
 	.ready_cond = PTHREAD_COND_INITIALIZER,
@@ -175,17 +177,25 @@ static void reader_turn(struct session *s)
 		baton_release(s);
 }
 
+/* Somebody has the baton and is in the driver. */
+static bool holder_busy(struct session *s)
+{
+	return atomic_load(&s->baton) == BATON_HELD && !atomic_load(&s->receiving);
+}
+
 /* Every TIME_HEARTBEAT. A holder that is long in the driver cannot answer PING, so the reader speaks up; a program silent for too long is dead. */
 static void reader_tick(struct session *s)
 {
 	static uint64_t last_in;
 	static int64_t last_time;
 	uint64_t in = atomic_load_explicit(&s->report->bytes_in, memory_order_relaxed);
-	bool busy = atomic_load(&s->baton) == BATON_HELD && !atomic_load(&s->receiving);
+	bool busy = holder_busy(s);
 	int64_t now = transport_now_ms();
 
-	if (busy)
+	if (busy) {
+		input_scan(s);
 		send_simple(s, FRAME_PONG, 0);
+	}
 	if (in != last_in || busy || !last_time) {
 		last_in = in;
 		last_time = now;
@@ -230,6 +240,12 @@ static _Noreturn void reader_loop(struct session *s)
 			reader_tick(s);
 			tick = transport_now_ms() + TIME_HEARTBEAT;
 			continue;
+		}
+		if (atomic_load(&s->upcalls_waiting)) {
+			if (holder_busy(s))
+				input_scan(s);
+			if (left > TIME_SCAN)
+				left = TIME_SCAN;
 		}
 		n = epoll_wait(s->epoll, e, 4, left);
 		if (n < 0 && errno != EINTR)
@@ -298,6 +314,7 @@ void session_run(const struct session_start *start)
 		log_warning("address space not fenced: %s", strerror(-r));
 	accept_stream(s);
 	s->input = malloc(INPUT_BUFFER);
+	s->input_cap = INPUT_BUFFER;
 	s->handles = handles_create();
 	if (!s->input || !s->handles)
 		session_end(s, CUDA_ERROR_OUT_OF_MEMORY, "out of memory");

@@ -30,9 +30,14 @@ struct session {
 	struct report *report;
 	int64_t began;              /* when the connection was accepted, ms */
 
+	/* the baton's, under input_lock because the reader looks ahead (input_scan) */
+	pthread_mutex_t input_lock;
+	uint8_t *input;             /* input_cap bytes; those from input_pos to input_len are received and not taken */
+	size_t input_pos, input_len, input_cap;
+	uint64_t body_left;         /* bytes of the current frame not taken yet */
+	unsigned scanned;           /* frames in the buffer that input_scan has dealt with */
+
 	/* the baton's */
-	uint8_t *input;             /* INPUT_BUFFER bytes; those from input_pos to input_len are received and not taken */
-	size_t input_pos, input_len;
 	uint64_t next_seq;
 	bool greeted;               /* the hello was answered */
 	unsigned calls;
@@ -61,6 +66,7 @@ struct session {
 	pthread_mutex_t upcall_lock;
 	pthread_cond_t upcall_cond;
 	struct upcall *upcalls;
+	atomic_uint upcalls_waiting;    /* their number */
 	uint64_t last_upcall;
 
 	int output;                 /* read end of what is standard output here */
@@ -75,13 +81,16 @@ _Noreturn void session_lost(struct session *s, const char *fmt, ...) __attribute
 void session_wait_driver(struct session *s);
 
 /* ---- input.c: by the holder of the baton; none returns when the connection ends ---- */
+/* Bytes of the current frame's head or bulk. */
 void input_take(struct session *s, void *p, size_t n);
 /* Throws n bytes away. */
 void input_skip(struct session *s, uint64_t n);
 /* Bytes are there, or come without waiting. */
 bool input_there(struct session *s);
 /* Bytes were received and not taken: no event will tell of them. */
-bool input_buffered(const struct session *s);
+bool input_buffered(struct session *s);
+/* By the reader, while the baton's holder is busy: takes what bypasses the ordered stream out of the bytes that wait. */
+void input_scan(struct session *s);
 /* The next record's header, checked; what is not a record is dealt with. With !block, false when nothing more is there. */
 bool input_record(struct session *s, struct frame *f, bool block);
 
@@ -98,6 +107,8 @@ enum baton_state { BATON_FREE, BATON_HELD };
 /* Gives the baton to nobody: the reader, or the first who comes, takes it when bytes arrive. */
 void baton_release(struct session *s);
 bool baton_take(struct session *s);
+/* Makes the reader look. */
+void baton_wake(struct session *s);
 /* Hands the record and the baton to the record's thread. */
 void baton_hand(struct session *s, const struct frame *f);
 /* The bulk of a WAIT has been taken: others may go on. */

@@ -34,6 +34,7 @@ static void await(struct session *s, struct upcall *u)
 	while (*at != u)
 		at = &(*at)->next;
 	*at = u->next;
+	atomic_fetch_sub(&s->upcalls_waiting, 1);
 	pthread_mutex_unlock(&s->upcall_lock);
 }
 
@@ -51,6 +52,7 @@ void session_upcall(struct session *s, uint64_t id, bool wait)
 	if (wait) {
 		u.next = s->upcalls;
 		s->upcalls = &u;
+		atomic_fetch_add(&s->upcalls_waiting, 1);
 	}
 	pthread_mutex_unlock(&s->upcall_lock);
 	msg_init(&m, head, sizeof head);
@@ -65,6 +67,9 @@ void session_upcall(struct session *s, uint64_t id, bool wait)
 	send_frame(s, v, g ? 3 : 2);
 	if (g)
 		later_sent(s, g, true);
-	if (wait)
+	/* The reader looks more often now. */
+	if (wait) {
+		baton_wake(s);
 		await(s, &u);
+	}
 }
