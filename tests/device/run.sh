@@ -134,15 +134,15 @@ one() # HOW FOLDER PROGRAM LIMIT: output, errors and status of a program as file
 	echo $? >"$out.status"
 }
 export -f one
-many() # HOW FOLDER LIMIT PARALLEL: the programs on standard input
+many() # HOW FOLDER LIMIT PARALLEL SECONDS: the programs on standard input, all of them in so many seconds
 {
-	xargs -P "$4" -I{} bash -c 'one "$@"' one "$1" "$2" {} "$3"
+	timeout -k 5 "$5" xargs -P "$4" -I{} bash -c 'one "$@"' one "$1" "$2" {} "$3"
 }
 
 apps_native()
 {
 	local n name
-	programs | many native "$B/tests/apps" 60 4
+	programs | many native "$B/tests/apps" 60 4 90
 	n=0
 	for name in $(programs); do
 		case $(cat "$results/native/$name.status" 2>/dev/null) in
@@ -158,11 +158,11 @@ apps_mounted()
 {
 	local n name
 	serve || return
-	programs | many mount "$B/tests/apps" 60 3
+	programs | many mount "$B/tests/apps" 30 3 120
 	n=0
 	for name in $(programs); do
 		if [ "$(cat "$results/mount/$name.status" 2>/dev/null)" != "$(cat "$results/native/$name.status" 2>/dev/null)" ]; then
-			bad "mount $name: status $(cat "$results/mount/$name.status"): $(tail -n 2 "$results/mount/$name.err" | tr '\n' ' ' | cut -c1-300)"
+			bad "mount $name: status $(cat "$results/mount/$name.status" 2>/dev/null): $(tail -n 2 "$results/mount/$name.err" 2>/dev/null | tr '\n' ' ' | cut -c1-300)"
 		elif ! diff <(grep -v '^~ ' "$results/native/$name.out") <(grep -v '^~ ' "$results/mount/$name.out") >"$results/mount/$name.diff"; then
 			bad "mount $name prints something else: $(head -n 4 "$results/mount/$name.diff" | tr '\n' ' ' | cut -c1-300)"
 		else
@@ -184,7 +184,7 @@ compare() # WHAT FILE FILE: the lines that differ, without those that may
 
 conformance_native()
 {
-	ls "$B/tests/apps/conformance" | many native-conformance "$B/tests/apps/conformance" 120 4
+	ls "$B/tests/apps/conformance" | many native-conformance "$B/tests/apps/conformance" 60 4 60
 	local name same=0
 	for name in $(ls "$B/tests/apps/conformance"); do
 		if [ ! -e "tests/apps/conformance/golden/$name.txt" ]; then
@@ -202,7 +202,7 @@ conformance_mounted()
 {
 	local name same=0
 	serve || return
-	ls "$B/tests/apps/conformance" | many mount-conformance "$B/tests/apps/conformance" 120 2
+	ls "$B/tests/apps/conformance" | many mount-conformance "$B/tests/apps/conformance" 40 3 60
 	for name in $(ls "$B/tests/apps/conformance"); do
 		compare "mount $name against native" "$results/native-conformance/$name.out" "$results/mount-conformance/$name.out" &&
 			same=$((same + 1))
@@ -223,7 +223,7 @@ shared() # the programs that were recorded on such a machine before
 		name=$(basename "$c" .c)
 		gcc -O1 -w -I"$cuda_root/include" "$c" -o "$log/shared/$name" -L"$cuda_root/lib64/stubs" -lcuda -lpthread || bad "compile $name"
 	done
-	ls "$log/shared" | many mount-shared "$log/shared" 100 2
+	ls "$log/shared" | many mount-shared "$log/shared" 60 3 80
 	for name in $(ls "$log/shared"); do
 		# Where the recorded driver crashed on nonsense, an answer is better: only what we lack counts.
 		diff <(grep -v '^~ ' "$carry/shared/conformance/golden/$name.out") <(grep -v '^~ ' "$results/mount-shared/$name.out") |
