@@ -246,10 +246,17 @@ static int push_split(struct relay *r, const uint8_t *p, size_t n, size_t bounda
 		buffer_unref(back);
 		return ENOMEM;
 	}
-	queue_push(&r->queue, front);
+	/* An empty buffer would look like an ended connection to the writer. */
+	if (front->len)
+		queue_push(&r->queue, front);
+	else
+		buffer_unref(front);
 	while ((b = queue_pop(&r->aside)))
 		queue_push(&r->queue, b);
-	queue_push(&r->queue, back);
+	if (back->len)
+		queue_push(&r->queue, back);
+	else
+		buffer_unref(back);
 	return 0;
 }
 
