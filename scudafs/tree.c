@@ -304,10 +304,13 @@ static const struct entry {
 };
 #define ENTRIES (sizeof(entries) / sizeof(*entries))
 
+/* The entry of a value's node. */
 static const struct entry *entry_of(uint64_t node)
 {
 	unsigned i = low_of(node) - FIRST;
-	return low_of(node) >= FIRST && i < ENTRIES && entries[i].in == folder_of(node) ? &entries[i] : NULL;
+	if (low_of(node) < FIRST || i >= ENTRIES || !entries[i].show || entries[i].in != folder_of(node))
+		return NULL;
+	return &entries[i];
 }
 
 static uint64_t entry_node(uint64_t folder, const struct entry *e)
@@ -371,7 +374,8 @@ static uint64_t lookup_object(uint64_t folder, const char *name)
 				node = node_of(SERVER, n, FOLDER);
 		break;
 	case BY_UUID:
-		for (n = number_gpus(); n-- > 0;)
+		/* a GPU that two servers offer is found at its first number */
+		for (n = 0; *name && n < number_gpus(); n++)
 			if (gpu_get(n, &g, &p) && !strcmp(g.uuid, name))
 				return node_of(BY_UUID, n, LINK);
 		break;
@@ -419,7 +423,7 @@ static int list_objects(uint64_t folder, bool (*each)(void *arg, const char *nam
 	enum folder f = folder_of(folder);
 	if (f == ROOT || f == BY_UUID)
 		for (unsigned i = 0; i < number_gpus(); i++) {
-			if (!gpu_get(i, &g, &p) || (f == BY_UUID && !*g.uuid))
+			if (!gpu_get(i, &g, &p) || (f == BY_UUID && lookup_object(folder, g.uuid) != node_of(BY_UUID, i, LINK)))
 				continue;
 			snprintf(name, sizeof(name), "gpu%u", i);
 			if (!each(arg, f == ROOT ? name : g.uuid,
@@ -532,6 +536,8 @@ int tree_read(uint64_t node, char **text, size_t *len)
 	struct place p;
 	*text = NULL;
 	if ((node & SESSION_NODE) || (!e && low_of(node) != LINK))
+		return -ENOENT;
+	if (e && !folder_exists(node_of(e->in, object_of(node), FOLDER)))
 		return -ENOENT;
 	FILE *f = open_memstream(text, len);
 	if (!f)
