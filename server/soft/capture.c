@@ -194,6 +194,12 @@ CUresult capture_record(struct event *e, struct stream *s, bool *taken)
 	return CUDA_SUCCESS;
 }
 
+CUresult capture_asked(struct event *e)
+{
+	invalidate(e->capture);
+	return CUDA_ERROR_CAPTURED_EVENT;
+}
+
 CUresult capture_wait(struct event *e, struct stream *s, bool *taken)
 {
 	struct capture *c = e->capture;

@@ -39,6 +39,8 @@ void capture_stream_gone(struct stream *s);
 /* An event is recorded in, or waited for by, a stream. *taken: captured, nothing else is to be done. */
 CUresult capture_record(struct event *e, struct stream *s, bool *taken);
 CUresult capture_wait(struct event *e, struct stream *s, bool *taken);
+/* An event that stands for captured work was queried or waited for: ends in an error, for the capture too. */
+CUresult capture_asked(struct event *e);
 /* Beginning and ending (capture_api.c). */
 struct capture *capture_begin(struct stream *s, struct graph *g, CUstreamCaptureMode mode);
 /* Ends it; *graph is what was captured, NULL when it was invalid. */

@@ -89,8 +89,10 @@ CUresult cuStreamEndCapture(CUstream h, CUgraph *out)
 	const struct capture *c = s->capture;
 	if (!c)
 		return CUDA_ERROR_ILLEGAL_STATE;
-	if (c->origin != s)
+	if (c->origin != s) {
+		capture_spoil(s);
 		return CUDA_ERROR_STREAM_CAPTURE_UNMATCHED;
+	}
 	if (c->mode != CU_STREAM_CAPTURE_MODE_RELAXED && c->thread != thread_self())
 		return CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD;
 	struct graph *graph;

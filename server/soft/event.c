@@ -140,6 +140,8 @@ CUresult cuStreamWaitEvent(CUstream stream, CUevent h, unsigned flags)
 
 CUresult cuEventQuery(CUevent h)
 {
+	if (!h)
+		return CUDA_ERROR_INVALID_HANDLE;   /* even before cuInit */
 	guarded g = enter_healthy();
 	if (g.error)
 		return g.error;
@@ -147,7 +149,7 @@ CUresult cuEventQuery(CUevent h)
 	if (!e)
 		return CUDA_ERROR_INVALID_HANDLE;
 	if (e->capture)
-		return CUDA_ERROR_CAPTURED_EVENT;
+		return capture_asked(e);
 	if (e->mark && !e->mark->done)
 		return CUDA_ERROR_NOT_READY;
 	print_pending();
@@ -163,7 +165,7 @@ CUresult cuEventSynchronize(CUevent h)
 	if (!e)
 		return CUDA_ERROR_INVALID_HANDLE;
 	if (e->capture)
-		return CUDA_ERROR_CAPTURED_EVENT;
+		return capture_asked(e);
 	struct context *c = e->object.context;
 	object_ref(c);
 	if (e->mark)

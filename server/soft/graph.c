@@ -114,7 +114,7 @@ bool node_reaches(struct node *from, struct node *on)
 	struct graph *g = from->graph;
 	struct node **stack = malloc(((size_t)g->count + 1) * sizeof *stack);
 	if (!stack)
-		return true;        /* the cautious answer of both callers */
+		return false;       /* the cautious answer: a capture with it ends as not joined */
 	for (struct node *n = g->first; n; n = n->next)
 		n->mark = 0;
 	size_t depth = 0;
@@ -334,7 +334,7 @@ CUresult cuGraphAddDependencies_v2(CUgraph h, const CUgraphNode *from, const CUg
 		return CUDA_ERROR_NOT_SUPPORTED;
 	struct node *a, *b;
 	for (size_t i = 0; i < n; i++)
-		if (edge(graph, from[i], to[i], &a, &b) || depends(b, a) || node_reaches(a, b))
+		if (edge(graph, from[i], to[i], &a, &b) || depends(b, a))    /* a cycle shows when the graph is instantiated */
 			return CUDA_ERROR_INVALID_VALUE;
 	for (size_t i = 0; i < n; i++) {
 		edge(graph, from[i], to[i], &a, &b);

@@ -188,6 +188,10 @@ static CUresult instantiate(CUgraphExec *out, CUgraph h, unsigned long long flag
 		return CUDA_ERROR_INVALID_VALUE;
 	if (flags & CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH)
 		return CUDA_ERROR_NOT_SUPPORTED;
+	struct node **order = graph_order(graph);
+	if (!order)
+		return CUDA_ERROR_INVALID_VALUE;    /* a cycle */
+	free(order);
 	struct graph_exec *x = calloc(1, sizeof *x);
 	if (!x)
 		return CUDA_ERROR_OUT_OF_MEMORY;

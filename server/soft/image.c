@@ -297,8 +297,7 @@ CUresult image_add(struct image *im, const void *data, size_t size, int capabili
 	size_t i = 0;
 	while (i < n && (s[i] == ' ' || s[i] == '\t' || s[i] == '\n' || s[i] == '\r'))
 		i++;
-	bool text = i < n && (s[i] == '.' || s[i] == '/' || s[i] == '_' || (s[i] >= 'a' && s[i] <= 'z'));
-	if (!text) {
+	if (i == n || (s[i] != '.' && s[i] != '/')) {       /* a directive or a comment begins every PTX text */
 		jit_error(j, "neither PTX text nor a fat binary");
 		return CUDA_ERROR_INVALID_IMAGE;
 	}

@@ -130,7 +130,7 @@ static CUresult launch(struct guard *g, CUfunction h, CUstream stream, const str
 	if (!s)
 		return r;
 	if (f->object.context != s->object.context)
-		return CUDA_ERROR_INVALID_CONTEXT;
+		return CUDA_ERROR_INVALID_HANDLE;
 	struct work w;
 	r = launch_prepare(f, shape, params, extra, &w);
 	if (!r)

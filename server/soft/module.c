@@ -10,6 +10,7 @@
 #include "server/soft/allocation.h"
 #include "server/soft/capture.h"
 #include "server/soft/engine.h"
+#include "server/soft/opcodes.h"
 #include "server/soft/stream.h"
 #include "wire/log.h"
 
@@ -52,6 +53,18 @@ struct function *module_function(struct module *m, const struct engine_function 
 	return f;
 }
 
+/* What a PTX assembler would refuse although it can be read. */
+static bool acceptable(const struct engine_function_info *f, struct jit *jit)
+{
+	if (f->param_bytes > PARAMETERS_MOST)
+		jit_error(jit, "entry %s: parameters take %zu bytes, more than %d", f->name, f->param_bytes, PARAMETERS_MOST);
+	else if (f->uncovered && !opcode_known(f->uncovered))
+		jit_error(jit, "entry %s: %s is no PTX instruction", f->name, f->uncovered);
+	else
+		return true;
+	return false;
+}
+
 CUresult module_load(const struct image *im, struct context *c, struct library *l, struct jit *jit, struct module **out)
 {
 	struct engine_module *code = NULL;
@@ -82,14 +95,13 @@ CUresult module_load(const struct image *im, struct context *c, struct library *
 	}
 	m->code = code;
 	m->library = l;
-	const struct engine_function *f;
-	for (; code && (f = engine_function_at(code, m->count)); m->count++)
-		if (engine_function_info(f)->param_bytes > PARAMETERS_MOST) {
-			jit_error(jit, "entry %s: parameters take %zu bytes, more than %d", engine_function_info(f)->name,
-				engine_function_info(f)->param_bytes, PARAMETERS_MOST);
+	while (code && engine_function_at(code, m->count)) {
+		if (!acceptable(engine_function_info(engine_function_at(code, m->count)), jit)) {
 			object_close(&m->object);
 			return CUDA_ERROR_INVALID_PTX;
 		}
+		m->count++;
+	}
 	const char *name;
 	uint64_t p;
 	size_t n;
@@ -297,6 +309,8 @@ CUresult cuModuleGetGlobal_v2(CUdeviceptr *p, size_t *bytes, CUmodule h, const c
 	uint64_t address;
 	size_t n;
 	bool managed;
+	if (m->code && engine_function_find(m->code, name))
+		return CUDA_ERROR_INVALID_VALUE;
 	if (!m->code || !engine_global_find(m->code, name, &address, &n, &managed))
 		return CUDA_ERROR_NOT_FOUND;
 	if (p)
