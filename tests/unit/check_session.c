@@ -150,6 +150,43 @@ START_TEST(unknown_calls)
 }
 END_TEST
 
+/* The stream waits for the program's host function, and so does who waits for the stream. */
+START_TEST(host_function)
+{
+	struct client c;
+	struct reply r = {0};
+	struct pollfd w;
+	uint64_t wait, upcall;
+
+	client_start(&c);
+	client_hello(&c);
+	client_context(&c);
+	for (uint64_t i = 42; i < 45; i++) {
+		CALL(&c, FRAME_POST, cuLaunchHostFunc, 1, PRIMARY, 0, i);
+		wait = CALL(&c, FRAME_WAIT, cuStreamSynchronize, 1, PRIMARY, 0);
+		client_frame(&c, &r);
+		ck_assert_int_eq(r.f.kind, FRAME_UPCALL);
+		ck_assert_uint_eq(get_u64(&r.m), i);
+		ck_assert(get_end(&r.m));
+		upcall = r.f.seq;
+		w = (struct pollfd){.fd = c.fd, .events = POLLIN};
+		ck_assert_int_eq(poll(&w, 1, 100), 0);
+		/* Another one's end changes nothing. */
+		client_send(&c, (struct frame){.kind = FRAME_UPCALL_DONE, .seq = upcall + 1000}, NULL, NULL, 0);
+		ck_assert_int_eq(poll(&w, 1, 50), 0);
+		client_send(&c, (struct frame){.kind = FRAME_UPCALL_DONE, .seq = upcall}, NULL, NULL, 0);
+		ck_assert_int_eq(client_reply(&c, &r, wait), 0);
+	}
+	/* A program that dies in one ends its session all the same. */
+	CALL(&c, FRAME_POST, cuLaunchHostFunc, 1, PRIMARY, 0, 1);
+	client_call(&c, FRAME_WAIT, CALL_cuCtxSynchronize, 1, PRIMARY, 0, NULL);
+	client_frame(&c, &r);
+	ck_assert_int_eq(r.f.kind, FRAME_UPCALL);
+	client_close(&c);
+	free(r.bulk);
+}
+END_TEST
+
 /* Many threads, each with a wait under way at the same time; they end and come again. */
 START_TEST(threads)
 {
@@ -425,6 +462,7 @@ int main(void)
 	tcase_add_test(t, handles);
 	tcase_add_test(t, failed_posts);
 	tcase_add_test(t, unknown_calls);
+	tcase_add_test(t, host_function);
 	tcase_add_test(t, threads);
 	tcase_add_test(t, order);
 	tcase_add_loop_test(t, bad_frames, 0, sizeof bad / sizeof *bad);

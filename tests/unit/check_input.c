@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The session's input without a session process: frames in pieces, and the look ahead for frames that bypass the stream. */
+#include <check.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "server/state.h"
+
+static struct session *s;
+static struct session_start start;
+static struct report report;
+static int peer;
+
+static void setup(void)
+{
+	const char *identity, *why;
+	int pair[2];
+
+	s = calloc(1, sizeof *s);
+	s->start = &start;
+	start.report = s->report = &report;
+	s->input = malloc(INPUT_BUFFER);
+	s->input_cap = INPUT_BUFFER;
+	s->next_seq = 1;
+	s->greeted = true;
+	s->calls = 10;
+	pthread_mutex_init(&s->input_lock, NULL);
+	pthread_mutex_init(&s->write_lock, NULL);
+	pthread_mutex_init(&s->upcall_lock, NULL);
+	pthread_cond_init(&s->upcall_cond, NULL);
+	ck_assert_int_eq(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair), 0);
+	ck_assert_int_eq(stream_accept(pair[0], NULL, 1000, &s->stream, &identity, &why), 0);
+	peer = pair[1];
+}
+
+static void teardown(void)
+{
+	stream_close(s->stream);
+	close(peer);
+	free(s->input);
+	free(s);
+}
+
+static void say(const void *p, size_t n)
+{
+	ck_assert_int_eq(send(peer, p, n, 0), (ssize_t)n);
+}
+
+static void say_frame(struct frame f, const void *body)
+{
+	say(&f, sizeof f);
+	if (f.head_len + f.bulk_len)
+		say(body, f.head_len + f.bulk_len);
+}
+
+static bool pong_came(uint64_t seq)
+{
+	struct frame f;
+
+	if (recv(peer, &f, sizeof f, MSG_DONTWAIT) != sizeof f)
+		return false;
+	ck_assert_int_eq(f.kind, FRAME_PONG);
+	ck_assert_uint_eq(f.seq, seq);
+	return true;
+}
+
+static void expect_record(uint64_t seq, const char *body)
+{
+	struct frame f;
+	char got[64];
+
+	ck_assert(input_record(s, &f, true));
+	ck_assert_uint_eq(f.seq, seq);
+	ck_assert_uint_eq(f.head_len + f.bulk_len, strlen(body));
+	input_take(s, got, f.head_len);
+	input_take(s, got + f.head_len, f.bulk_len);
+	ck_assert_mem_eq(got, body, strlen(body));
+}
+
+static const struct frame first = {.kind = FRAME_POST, .thread = 1, .seq = 1, .head_len = 4, .bulk_len = 3};
+static const struct frame second = {.kind = FRAME_WAIT, .thread = 2, .seq = 2, .head_len = 2, .bulk_len = 4};
+
+START_TEST(plain)
+{
+	struct frame f;
+
+	ck_assert(!input_there(s));
+	ck_assert(!input_record(s, &f, false));
+	say_frame(first, "abcdefg");
+	say_frame((struct frame){.kind = FRAME_PING, .seq = 9}, NULL);
+	say_frame(second, "hijklm");
+	expect_record(1, "abcdefg");
+	ck_assert(input_buffered(s));
+	expect_record(2, "hijklm");
+	ck_assert(pong_came(9));
+	ck_assert(!input_buffered(s));
+	ck_assert(!input_record(s, &f, false));
+	ck_assert_uint_eq(atomic_load(&report.records), 2);
+}
+END_TEST
+
+/* The first record has been taken up to _i bytes of its body when the reader looks ahead. */
+START_TEST(looked_ahead)
+{
+	struct frame f;
+	char got[8];
+
+	atomic_store(&report.records, 0);
+	say_frame(first, "abcdefg");
+	say_frame((struct frame){.kind = FRAME_PING, .seq = 8}, NULL);
+	say_frame((struct frame){.kind = FRAME_UPCALL_DONE, .seq = 1}, NULL);
+	say_frame((struct frame){.kind = FRAME_PING, .seq = 9}, NULL);
+	say_frame(second, "hijklm");
+	ck_assert(input_record(s, &f, true));
+	input_take(s, got, _i);
+	input_scan(s);
+	/* One answer is enough for both. */
+	ck_assert(pong_came(9));
+	ck_assert(!pong_came(0));
+	input_scan(s);
+	ck_assert(!pong_came(0));
+	input_take(s, got + _i, 7 - _i);
+	ck_assert_mem_eq(got, "abcdefg", 7);
+	expect_record(2, "hijklm");
+	ck_assert(!pong_came(0));
+	ck_assert_uint_eq(s->scanned, 0);
+	ck_assert(!input_buffered(s));
+}
+END_TEST
+
+/* More waits than the buffer holds, and it ends inside a frame. */
+START_TEST(large_look_ahead)
+{
+	static uint8_t body[1000];
+	struct frame f = {.kind = FRAME_POST, .thread = 1, .head_len = 400, .bulk_len = 600};
+	struct frame got;
+	int n = 900, sent = 0;
+	uint8_t back[1000];
+
+	ck_assert_int_eq(fcntl(peer, F_SETFL, O_NONBLOCK), 0);
+	f.seq = 1;
+	say_frame(f, body);
+	ck_assert(input_record(s, &got, true));
+	for (int i = 2; i <= n; i++) {
+		uint8_t bytes[sizeof f + sizeof body];
+
+		f.seq = i;
+		memcpy(bytes, &f, sizeof f);
+		memset(bytes + sizeof f, i, sizeof body);
+		for (size_t at = 0; at < sizeof bytes;) {
+			ssize_t r = send(peer, bytes + at, sizeof bytes - at, 0);
+
+			if (r > 0)
+				at += r;
+			else
+				input_scan(s);
+		}
+		if (i % 100 == 0)
+			say_frame((struct frame){.kind = FRAME_PING, .seq = i}, NULL), sent++;
+	}
+	input_scan(s);
+	while (recv(peer, &got, sizeof got, 0) == sizeof got)
+		sent--;
+	ck_assert_int_ge(sent, 0);
+	ck_assert_uint_gt(s->input_cap, INPUT_BUFFER);
+	ck_assert_uint_le(s->input_cap, LIMIT_QUEUE);
+	input_take(s, back, 1000);
+	for (int i = 2; i <= n; i++) {
+		ck_assert(input_record(s, &got, true));
+		ck_assert_uint_eq(got.seq, (uint64_t)i);
+		input_take(s, back, 1000);
+		ck_assert_uint_eq(back[999], (uint8_t)i);
+	}
+	ck_assert(!input_record(s, &got, false));
+	ck_assert_uint_eq(s->scanned, 0);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("input");
+	TCase *t = tcase_create("frames");
+	SRunner *r = srunner_create(suite);
+	int failed;
+
+	tcase_add_checked_fixture(t, setup, teardown);
+	tcase_add_test(t, plain);
+	tcase_add_loop_test(t, looked_ahead, 0, 8);
+	tcase_add_test(t, large_look_ahead);
+	suite_add_tcase(suite, t);
+	srunner_run_all(r, CK_NORMAL);
+	failed = srunner_ntests_failed(r);
+	srunner_free(r);
+	return failed != 0;
+}
