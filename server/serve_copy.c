@@ -151,14 +151,18 @@ static CUresult send(struct exec *x, const struct box *b, uint64_t transfer, uin
 
 	while (more || n) {
 		while (more && n < 2) {
-			more = !r && next_part(b, &p, STAGE_SLOT);
-			if (!more)
-				break;
-			struct slot *slot = stage_take(stage);
+			struct slot *slot = r ? NULL : n ? stage_try(stage) : stage_take(stage);
 
-			if (!slot) {
+			if (!slot && n && !r)
+				break;
+			if (!slot && !r) {
 				r = drv.cuStreamSynchronize(b->stream);
 				r = r ? r : CUDA_ERROR_UNKNOWN;
+			}
+			more = !r && next_part(b, &p, STAGE_SLOT);
+			if (!more) {
+				if (slot)
+					stage_release(stage, slot);
 				break;
 			}
 			r = issue(b, &p, slot->p);

@@ -117,7 +117,7 @@ struct stage *stage_get(void)
 	return s;
 }
 
-struct slot *stage_take(struct stage *s)
+static struct slot *take(struct stage *s, bool wait)
 {
 	struct slot *slot = NULL;
 
@@ -131,17 +131,23 @@ struct slot *stage_take(struct stage *s)
 				s->turn = (s->turn + i + 1) % SLOTS;
 			}
 		}
+		if (!slot && !wait)
+			break;
 		if (!slot)
 			pthread_cond_wait(&given, &lock);
 	}
-	slot->taken = true;
+	if (slot)
+		slot->taken = true;
 	pthread_mutex_unlock(&lock);
-	if (stage_wait(slot)) {
+	if (slot && stage_wait(slot)) {
 		stage_release(s, slot);
 		return NULL;
 	}
 	return slot;
 }
+
+struct slot *stage_take(struct stage *s) { return take(s, true); }
+struct slot *stage_try(struct stage *s) { return take(s, false); }
 
 CUresult stage_record(struct slot *slot, CUstream stream)
 {
@@ -174,7 +180,7 @@ void stage_release(struct stage *s, struct slot *slot)
 	(void)s;
 	pthread_mutex_lock(&lock);
 	slot->taken = false;
-	pthread_cond_signal(&given);
+	pthread_cond_broadcast(&given);
 	pthread_mutex_unlock(&lock);
 }
 

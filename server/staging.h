@@ -22,6 +22,8 @@ struct slot {
 struct stage *stage_get(void);
 /* The next slot whose last copy has ended; waits for one. NULL when the context is lost. */
 struct slot *stage_take(struct stage *s);
+/* One that is free now, or NULL: for who holds one already, or two threads might wait for each other. */
+struct slot *stage_try(struct stage *s);
 /* Gives it back: free once what `stream` has in it now is done. */
 CUresult stage_put(struct stage *s, struct slot *slot, CUstream stream);
 /* Waits for the end of what stream had when the event was recorded. */
