@@ -251,6 +251,11 @@ static uint32_t resize(struct decoder *d, uint32_t s, unsigned have, unsigned wa
 
 static uint32_t reg_slot(struct decoder *d, uint32_t r)
 {
+	const struct ptx_insn *copy = d->alias[r];
+	if (copy && copy->op[1].kind != OP_REG)
+		return source(d, &copy->op[1], copy->m->types[0], lane_bytes(d->f->regs[r]));
+	if (copy)
+		return reg_slot(d, copy->op[1].reg);
 	if (d->reg_slot[r] == NONE)
 		d->reg_slot[r] = slot_new(d, lane_bytes(d->f->regs[r]));
 	return d->reg_slot[r];
@@ -426,6 +431,8 @@ static void instruction(struct decoder *d, uint32_t index)
 		struct op *o = emit(d, i->pred_neg ? H_bra_if : H_bra_ifnot);
 		o->a = pred;
 	}
+	if (i->nop && i->op[0].kind == OP_REG && d->alias[i->op[0].reg] == i)
+		return;                 /* a copy that nobody has to make */
 	uint32_t first = d->nops, fixups = d->nfixups;
 	bool known = !i->m->unknown && (decode_arith(d) || decode_convert(d) || decode_memory(d) || decode_atomic(d) || decode_flow(d) ||
 	                                decode_warp(d) || decode_matrix(d));
@@ -524,13 +531,16 @@ static bool finish_code(struct decoder *d)
 	c->inits = calloc(d->nconst + 1, sizeof *c->inits);
 	if (!c->inits)
 		return false;
-	for (int pass = 0; pass < 2; pass++)
+	for (unsigned pass = 0; pass < 3; pass++)       /* constants, then what a launch fixes, then what each block changes */
 		for (unsigned b = 0; b < CONST_BUCKETS; b++)
-			for (struct constant *k = d->bucket[b]; k; k = k->next)
-				if ((k->sreg != 0) == (pass == 1)) {
-					c->inits[c->ninits++] = (struct slot_init){k->slot, k->width, k->sreg, k->value};
-					c->nconsts += pass == 0;
-				}
+			for (struct constant *k = d->bucket[b]; k; k = k->next) {
+				unsigned kind = !k->sreg ? 0 : k->sreg >= SR_CTAID_X && k->sreg <= SR_CTAID_Z ? 2 : 1;
+				if (kind != pass)
+					continue;
+				c->inits[c->ninits++] = (struct slot_init){k->slot, k->width, k->sreg, k->value};
+				c->nconsts += pass == 0;
+				c->nblock += pass == 2;
+			}
 	struct param_words **to[2] = {&c->params, &c->rets};
 	struct ptx_var *from[2] = {d->f->params, d->f->rets};
 	unsigned count[2] = {d->f->nparams, d->f->nrets};
@@ -559,6 +569,8 @@ static void decoder_free(struct decoder *d)
 	free(d->ops);
 	free(d->reg_slot);
 	free(d->insn_op);
+	free(d->alias);
+	free(d->uses);
 	free(d->fixups);
 	free(d);
 }
@@ -584,6 +596,8 @@ static int decode_body(struct engine_module *m, struct ptx_func *f, struct code 
 		c->shared_bytes = ir_layout_shared(m, f);
 	c->dynamic_base = (c->shared_bytes + 127) & ~127u;
 	decode_slots(d);
+	if (d->failed)
+		goto no_memory;
 	spill_params(d);
 	for (uint32_t k = 0; k < f->ninsns && !d->failed; k++) {
 		d->insn_op[k] = d->nops;

@@ -22,6 +22,8 @@ struct decoder {
 	struct op *ops;
 	uint32_t nops, cops;
 	uint32_t *reg_slot;             /* NONE: not used yet */
+	const struct ptx_insn **alias;  /* registers that are copies: the instruction that says of what */
+	uint32_t *uses;                 /* how often each register is read */
 	uint32_t *insn_op;              /* first operation of each instruction */
 	struct fixup *fixups;
 	uint32_t nfixups, cfixups;

@@ -28,7 +28,9 @@ static void shuffle(struct decoder *d)
 	if (sync)
 		rendezvous(d, &i->op[at + 3]);
 	uint32_t a = source(d, &i->op[at], T_B32, 4), b = source(d, &i->op[at + 1], T_B32, 4), c = source(d, &i->op[at + 2], T_B32, 4);
-	uint32_t dst = target(d, &i->op[0], 4, false), p = dual ? target(d, &i->op[1], 4, false) : NONE;
+	uint32_t dst = target(d, &i->op[0], 4, false), p = NONE;
+	if (dual && !(i->op[1].kind == OP_REG && !d->uses[i->op[1].reg]))
+		p = target(d, &i->op[1], 4, false);
 	struct op *o = emit3(d, has(d, MOD_UP) ? "shfl_up" : has(d, MOD_DOWN) ? "shfl_down" : has(d, MOD_BFLY) ? "shfl_bfly" : "shfl_idx", dst, a, b, c);
 	o->e = p;
 }

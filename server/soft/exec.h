@@ -46,6 +46,7 @@ struct code {
 	struct slot_init *inits;
 	uint32_t ninits;                /* constants first */
 	uint32_t nconsts;
+	uint32_t nblock;                /* the last ones: those that change from block to block */
 	uint32_t local_bytes;           /* of one lane */
 	uint32_t stack_bytes;           /* deepest use of one lane, callees included */
 	uint32_t shared_bytes;          /* static; entries */
@@ -129,6 +130,7 @@ struct barrier { uint32_t arrived, expected; uint32_t popc; bool all, any, used;
 struct block {
 	struct launch *launch;
 	const struct code *code;
+	uint64_t launch_id;             /* what the special registers belong to */
 	uint64_t code_id;               /* what the constants in the register files belong to */
 	unsigned nwarps, nthreads, cap_warps;
 	uint32_t frame_bytes;
@@ -179,7 +181,8 @@ int block_run(struct block *b);
 void block_release(struct block *b);
 
 /* exec_frame.c */
-void frame_fill(struct warp *w, const struct code *c, uint8_t *regs, uint32_t local, bool constants);
+enum fill { FILL_BLOCK, FILL_LAUNCH, FILL_ALL };        /* what changes per block; special registers, too; constants, too */
+void frame_fill(struct warp *w, const struct code *c, uint8_t *regs, uint32_t local, enum fill what);
 int frame_call(struct warp *w);
 void frame_return(struct warp *w);
 void frame_exit(struct warp *w, struct frame *f, uint32_t lanes);

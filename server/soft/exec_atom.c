@@ -76,8 +76,29 @@ CASES(uint16_t)
 CASES(uint32_t)
 CASES(uint64_t)
 
+/* Additions to shared memory, which only this thread touches: histograms live on them. */
+static const struct op *shared_add(struct warp *w, const struct op *o)
+{
+	const uint32_t *a = REG(w, uint32_t, o->a), *b = REG(w, uint32_t, o->b);
+	uint32_t *d = o->d == UINT32_MAX ? NULL : REG(w, uint32_t, o->d), imm = (uint32_t)o->imm;
+	FOR_LANES(w, l) {
+		uint64_t at = (uint32_t)(a[l] + imm);
+		if (at + 4 > w->shared_size)
+			return warp_fault(w, o, ILLEGAL_ADDRESS);
+		if (at & 3)
+			return warp_fault(w, o, MISALIGNED_ADDRESS);
+		uint32_t *p = (uint32_t *)(w->shared + at), v = b[l], old = *p;
+		*p = old + v;
+		if (d)
+			d[l] = old;
+	}
+	return o + 1;
+}
+
 const struct op *x_atom(struct warp *w, const struct op *o)
 {
+	if (o->x == ATOM_ADD && (o->y == (T_U32 | ATOM_SHARED) || o->y == (T_S32 | ATOM_SHARED)))
+		return shared_add(w, o);
 	unsigned t = o->y & 255, bytes = ptx_type_bytes(t);
 	bool shared = o->y & ATOM_SHARED;
 	uint64_t lo = shared ? 0 : w->mem_lo, end = shared ? w->shared_size : w->mem_hi;

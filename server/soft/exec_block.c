@@ -322,12 +322,12 @@ void block_release(struct block *b)
 	*b = (struct block){0};
 }
 
-static void warp_start(struct block *b, unsigned k, bool constants)
+static void warp_start(struct block *b, unsigned k, enum fill fill)
 {
 	struct warp *w = &b->warps[k];
 	const struct code *c = b->code;
 	unsigned lanes = b->nthreads - k * LANES < LANES ? b->nthreads - k * LANES : LANES;
-	if (constants)
+	if (fill == FILL_ALL)
 		frame_trim(w);
 	w->block = b;
 	w->id = k;
@@ -345,7 +345,7 @@ static void warp_start(struct block *b, unsigned k, bool constants)
 	w->local_base = b->memory + ((b->shared_bytes + 255) & ~255ull) + (uint64_t)k * LANES * b->local_stride;
 	w->base_regs = b->regs + (size_t)k * b->frame_bytes;
 	w->base = (struct frame){.code = c, .regs = w->base_regs, .lanes = w->exists};
-	frame_fill(w, c, w->base_regs, 0, constants);
+	frame_fill(w, c, w->base_regs, 0, fill);
 	w->split[0] = (struct split){.f = &w->base, .pc = c->ops, .mask = w->exists};
 	w->nsplits = 1;
 }
@@ -361,8 +361,9 @@ int block_start(struct block *b, struct launch *l, uint64_t index)
 	int r = room(b, c, nwarps, shared, stride, nthreads);
 	if (r)
 		return r;
-	bool constants = b->code_id != c->id || b->nwarps != nwarps;
+	enum fill fill = b->code_id != c->id || b->nwarps != nwarps ? FILL_ALL : b->launch_id != l->id ? FILL_LAUNCH : FILL_BLOCK;
 	b->code_id = c->id;
+	b->launch_id = l->id;
 	b->launch = l;
 	b->code = c;
 	b->nthreads = b->live = nthreads;
@@ -377,6 +378,6 @@ int block_start(struct block *b, struct launch *l, uint64_t index)
 	b->ctaid[2] = (uint32_t)(index / e->grid[0] / e->grid[1]);
 	memset(b->bar, 0, sizeof b->bar);
 	for (unsigned k = 0; k < nwarps; k++)
-		warp_start(b, k, constants);
+		warp_start(b, k, fill);
 	return 0;
 }

@@ -60,18 +60,29 @@ static uint64_t special64(const struct warp *w, unsigned sr, uint32_t l, uint32_
 	}
 }
 
-void frame_fill(struct warp *w, const struct code *c, uint8_t *regs, uint32_t local, bool constants)
+static bool uniform(unsigned sr)
 {
-	for (uint32_t k = constants ? 0 : c->nconsts; k < c->ninits; k++) {
+	return !(sr <= SR_TID_Z || sr == SR_LANEID || (sr >= SR_LANEMASK_EQ && sr <= SR_LANEMASK_GT) || sr == SR_LOCAL_BASE);
+}
+
+void frame_fill(struct warp *w, const struct code *c, uint8_t *regs, uint32_t local, enum fill what)
+{
+	uint32_t k = what == FILL_ALL ? 0 : what == FILL_LAUNCH ? c->nconsts : c->ninits - c->nblock;
+	for (; k < c->ninits; k++) {
 		const struct slot_init *s = &c->inits[k];
+		bool same = !s->sreg || uniform(s->sreg);
 		if (s->width == 8) {
-			uint64_t *d = (uint64_t *)(regs + s->offset);
+			uint64_t *d = (uint64_t *)(regs + s->offset), v = s->sreg ? special64(w, s->sreg, 0, local) : s->value;
 			for (uint32_t l = 0; l < LANES; l++)
-				d[l] = s->sreg ? special64(w, s->sreg, l, local) : s->value;
+				d[l] = v;
+			for (uint32_t l = 1; !same && l < LANES; l++)
+				d[l] = special64(w, s->sreg, l, local);
 		} else {
-			uint32_t *d = (uint32_t *)(regs + s->offset);
+			uint32_t *d = (uint32_t *)(regs + s->offset), v = s->sreg ? special(w, s->sreg, 0) : (uint32_t)s->value;
 			for (uint32_t l = 0; l < LANES; l++)
-				d[l] = s->sreg ? special(w, s->sreg, l) : (uint32_t)s->value;
+				d[l] = v;
+			for (uint32_t l = 1; !same && l < LANES; l++)
+				d[l] = special(w, s->sreg, l);
 		}
 	}
 }
@@ -97,7 +108,7 @@ static struct frame *frame_new(struct warp *w, const struct code *c, uint32_t lo
 		if ((*f)->code == c) {
 			struct frame *found = *f;
 			*f = found->up;
-			frame_fill(w, c, found->regs, local, false);
+			frame_fill(w, c, found->regs, local, FILL_LAUNCH);
 			return found;
 		}
 	if (w->nframes >= MAX_FRAMES)
@@ -111,7 +122,7 @@ static struct frame *frame_new(struct warp *w, const struct code *c, uint32_t lo
 	memset(regs, 0, c->frame_bytes);
 	f->regs = regs;
 	w->nframes++;
-	frame_fill(w, c, regs, local, true);
+	frame_fill(w, c, regs, local, FILL_ALL);
 	return f;
 }
 

@@ -238,21 +238,32 @@ INLINE const struct op *shuffle(struct warp *w, const struct op *o, bool full, i
 {
 	uint32_t *d = SLOT(u32, o->d);
 	const uint32_t *a = SLOT(u32, o->a), *b = SLOT(u32, o->b), *c = SLOT(u32, o->c);
-	_Alignas(64) uint32_t v[LANES], r[LANES];
+	_Alignas(64) uint32_t v[LANES], r[LANES], from[LANES];
 	_Alignas(64) int32_t ok[LANES];
 	EACH v[l] = ON(l) ? a[l] : 0;
 	for (uint32_t l = 0; l < LANES; l++) {
 		uint32_t seg = c[l] >> 8 & 31, clamp = c[l] & 31, k = b[l] & 31;
 		uint32_t low = l & seg, most = low | (clamp & ~seg), j, in;
-		switch (mode) {
-		case SHFL_UP: j = l - k; in = (int32_t)j >= (int32_t)most; break;
-		case SHFL_DOWN: j = l + k; in = j <= most; break;
-		case SHFL_BFLY: j = l ^ k; in = j <= most; break;
-		default: j = low | (k & ~seg); in = j <= most;
-		}
+		if (mode == SHFL_UP)
+			j = l - k;
+		else if (mode == SHFL_DOWN)
+			j = l + k;
+		else if (mode == SHFL_BFLY)
+			j = l ^ k;
+		else
+			j = low | (k & ~seg);
+		in = mode == SHFL_UP ? (int32_t)j >= (int32_t)most : j <= most;
 		ok[l] = -(int32_t)in;
-		r[l] = v[in ? j & 31 : l];
+		from[l] = in ? j & 31 : l;
 	}
+#if defined __AVX512F__
+	__m512i lo = _mm512_load_si512(v), hi = _mm512_load_si512(v + 16);
+	_mm512_store_si512(r, _mm512_permutex2var_epi32(lo, _mm512_load_si512(from), hi));
+	_mm512_store_si512(r + 16, _mm512_permutex2var_epi32(lo, _mm512_load_si512(from + 16), hi));
+#else
+	for (int l = 0; l < LANES; l++)
+		r[l] = v[from[l]];
+#endif
 	EACH d[l] = ON(l) ? r[l] : d[l];
 	if (o->e != UINT32_MAX) {
 		int32_t *p = SLOT(p, o->e);
