@@ -256,7 +256,8 @@ static CUresult open_code(int e, const char *path)
 	switch (e) {
 	case -ENOENT:
 	case -ENOTDIR:
-		return CUDA_ERROR_NO_DEVICE;
+		/* The node may be there although the server's own socket file is not. */
+		return access(path, F_OK) ? CUDA_ERROR_NO_DEVICE : CUDA_ERROR_MPS_CONNECTION_FAILED;
 	case -EUSERS:
 		return CUDA_ERROR_MPS_MAX_CLIENTS_REACHED;
 	case -ENOMEM:
