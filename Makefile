@@ -54,6 +54,8 @@ $(B)/obj/gen/%.o: $(B)/gen/%.c | $(headers)
 $(B)/obj/server/soft/handlers.sse2.o: SIMD = -DSIMD=sse2 -msse2
 $(B)/obj/server/soft/handlers.avx2.o: SIMD = -DSIMD=avx2 -mavx2 -mfma
 $(B)/obj/server/soft/handlers.avx512.o: SIMD = -DSIMD=avx512 -mavx512f -mavx512bw -mavx512dq -mavx512vl -mfma
+# The vector handlers check every address themselves, and take a sanitizer ten minutes each.
+$(simd): sanitize =
 $(simd): $(B)/obj/server/soft/handlers.%.o: server/soft/handlers.c | $(headers)
 	@mkdir -p $(@D)
 	$(COMPILE) -O3 $(SIMD)
