@@ -297,7 +297,7 @@ static CUresult run_later(const struct copy *k, CUstream stream, struct work *w,
 
 	if (a) {
 		*a = (struct aside){.copy = *k, .context = context_current(), .once = once};
-		id = upcall_new(run_aside, a, once);
+		id = upcall_new(run_aside, a, once, false);
 	}
 	if (!id) {
 		free(a);

@@ -182,7 +182,7 @@ static CUresult ask(CUevent hEvent, CUresult (*remote)(CUevent))
 {
 	struct context *ctx;
 	uint64_t recorded;
-	CUresult r = context_check(&ctx);
+	CUresult r = hEvent ? context_check(&ctx) : handle_error(HANDLE_CUevent);
 
 	/* A wait for an event works without a current context. */
 	if (r && r != CUDA_ERROR_INVALID_CONTEXT)

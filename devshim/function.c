@@ -24,6 +24,10 @@ static void function_free(struct function *f)
 {
 	if (!f)
 		return;
+	for (struct attributes *a = atomic_load(&f->attributes), *next; a; a = next) {
+		next = a->next;
+		free(a);
+	}
 	free(f->name);
 	free(f->offset);
 	occupancy_free(f);
@@ -52,7 +56,6 @@ __attribute__((constructor)) static void watch_functions(void)
 static void get_attributes(struct call *c, struct attributes *a)
 {
 	size_t n = get_array(&c->in, LIMIT_ATTRIBUTES);
-	uint32_t known = 0;
 
 	for (size_t i = 0; i < n; i++) {
 		if (get_nil(&c->in))
@@ -60,11 +63,19 @@ static void get_attributes(struct call *c, struct attributes *a)
 		int v = (int)get_i64(&c->in);
 
 		if (i < ATTRIBUTES) {
-			atomic_store_explicit(&a->value[i], v, memory_order_relaxed);
-			known |= 1u << i;
+			a->value[i] = v;
+			a->known |= 1u << i;
 		}
 	}
-	atomic_store_explicit(&a->known, known, memory_order_release);
+}
+
+static struct attributes *attributes_on(const struct function *f, CUdevice dev)
+{
+	struct attributes *a = atomic_load_explicit(&f->attributes, memory_order_acquire);
+
+	while (a && a->device != dev)
+		a = a->next;
+	return a;
 }
 
 static bool get_layout(struct call *c, struct function *f)
@@ -93,19 +104,17 @@ static bool get_layout(struct call *c, struct function *f)
 	return true;
 }
 
-/* What follows the handle in an answer. */
-static bool get_rest(struct call *c, unsigned type, struct function *f)
+/* What follows the handle in an answer: layout, and attributes on the current context's device, if any are known. */
+static bool get_rest(struct call *c, unsigned type, struct function *f, struct attributes *a)
 {
+	struct context *current = context_current();
 	bool ok = get_layout(c, f);
 
 	if (type == HANDLE_CUkernel)
-		f->device = (int)get_i64(&c->in) < 0 ? -1 : 0;
+		get_i64(&c->in);        /* the server's ordinal, which we know better */
 	if (ok)
-		get_attributes(c, &f->attributes);
-	struct context *current = context_current();
-
-	f->device = f->device < 0 || !current ? -1 : current->device;
-	f->asked = f->laid_out && atomic_load(&f->attributes.known);
+		get_attributes(c, a);
+	a->device = current ? current->device : -1;
 	return ok && !c->in.bad;
 }
 
@@ -120,7 +129,6 @@ struct function *function_note(void *handle, unsigned type, void *parent)
 		return NULL;
 	f->handle = handle;
 	f->parent = parent;
-	f->device = -1;
 	pthread_mutex_lock(&lock);
 	struct function *other = handle_data(type, handle);
 
@@ -142,13 +150,15 @@ struct function *function_get(struct call *c, unsigned type, void *parent, const
 {
 	void *handle = get_handle(c, type);
 	struct function *f = handle ? function_note(handle, type, parent) : NULL;
-	struct function fresh = {.device = 0};
+	struct attributes *a = calloc(1, sizeof *a);
+	struct function fresh = {.handle = NULL};
 	char *copy = name ? strdup(name) : NULL;
 
-	if (!f || !get_rest(c, type, &fresh)) {
-		c->in.bad |= handle && f;
+	if (!f || !a || !get_rest(c, type, &fresh, a)) {
+		c->in.bad |= handle && f && a;
 		free(fresh.offset);
 		free(copy);
+		free(a);
 		return NULL;
 	}
 	pthread_mutex_lock(&lock);
@@ -164,16 +174,16 @@ struct function *function_get(struct call *c, unsigned type, void *parent, const
 		f->laid_out = true;
 		fresh.offset = NULL;
 	}
-	if (!f->asked) {
-		f->device = fresh.device;
-		for (int i = 0; i < ATTRIBUTES; i++)
-			atomic_store_explicit(&f->attributes.value[i], fresh.attributes.value[i], memory_order_relaxed);
-		atomic_store_explicit(&f->attributes.known, fresh.attributes.known, memory_order_release);
-		f->asked = fresh.asked;
+	if (a->known && a->device >= 0 && !attributes_on(f, a->device)) {
+		a->next = atomic_load(&f->attributes);
+		atomic_store_explicit(&f->attributes, a, memory_order_release);
+		atomic_fetch_or(&f->asked, 1ull << (a->device % 64));
+		a = NULL;
 	}
 	pthread_mutex_unlock(&lock);
 	free(fresh.offset);
 	free(copy);
+	free(a);
 	return f;
 }
 
@@ -202,11 +212,18 @@ struct function *function_of(const void *h)
 {
 	unsigned type = handle_type(h);
 	struct function *f = type == HANDLE_CUfunction || type == HANDLE_CUkernel ? handle_data(type, h) : NULL;
+	struct context *c = context_current();
 
 	if (!f && handle_live(type, h) && (type == HANDLE_CUfunction || type == HANDLE_CUkernel))
 		f = function_note((void *)h, type, NULL);
-	if (f && __builtin_expect(!f->asked, 0))
+	if (!f || !c)
+		return f;
+	uint64_t bit = 1ull << (c->device % 64);
+
+	if (__builtin_expect(!(atomic_load_explicit(&f->asked, memory_order_relaxed) & bit), 0)) {
+		atomic_fetch_or(&f->asked, bit);
 		ask(f);
+	}
 	return f;
 }
 
@@ -227,10 +244,11 @@ void function_drop_parent(void *parent)
 
 bool function_attribute(const struct function *f, CUfunction_attribute a, CUdevice dev, int *v)
 {
-	if ((unsigned)a >= ATTRIBUTES || f->device != dev ||
-			!(atomic_load_explicit(&f->attributes.known, memory_order_acquire) >> a & 1))
+	struct attributes *k = attributes_on(f, dev);
+
+	if ((unsigned)a >= ATTRIBUTES || !k || !(atomic_load_explicit(&k->known, memory_order_acquire) >> a & 1))
 		return false;
-	*v = atomic_load_explicit(&f->attributes.value[a], memory_order_relaxed);
+	*v = atomic_load_explicit(&k->value[a], memory_order_relaxed);
 	return true;
 }
 
@@ -249,7 +267,7 @@ CUresult cuFuncGetAttribute(int *pi, CUfunction_attribute attrib, CUfunction hfu
 		return CUDA_ERROR_INVALID_HANDLE;
 	if (!pi)
 		return CUDA_ERROR_INVALID_VALUE;
-	return function_attribute(f, attrib, f->device, pi) ? CUDA_SUCCESS : remote_cuFuncGetAttribute(pi, attrib, hfunc);
+	return function_attribute(f, attrib, c->device, pi) ? CUDA_SUCCESS : remote_cuFuncGetAttribute(pi, attrib, hfunc);
 }
 
 CUresult cuKernelGetAttribute(int *pi, CUfunction_attribute attrib, CUkernel kernel, CUdevice dev)
@@ -283,12 +301,14 @@ static bool acceptable(const struct function *f, CUfunction_attribute a, int v, 
 	}
 }
 
-static void note_attribute(struct function *f, CUfunction_attribute a, int v)
+static void note_attribute(struct function *f, CUfunction_attribute a, int v, CUdevice dev)
 {
-	if ((unsigned)a >= ATTRIBUTES)
-		return;
-	atomic_store_explicit(&f->attributes.value[a], v, memory_order_relaxed);
-	atomic_fetch_or_explicit(&f->attributes.known, 1u << a, memory_order_release);
+	struct attributes *k = attributes_on(f, dev);
+
+	if (k && (unsigned)a < ATTRIBUTES) {
+		atomic_store_explicit(&k->value[a], v, memory_order_relaxed);
+		atomic_fetch_or_explicit(&k->known, 1u << a, memory_order_release);
+	}
 	occupancy_forget(f);
 }
 
@@ -302,8 +322,8 @@ static CUresult finish_set(struct call *c, struct function *f, CUfunction_attrib
 		r = call_wait(c);
 		r = call_end(c, r);
 	}
-	if (!r && f->device == dev)
-		note_attribute(f, a, v);
+	if (!r)
+		note_attribute(f, a, v, dev);
 	return r;
 }
 
@@ -324,7 +344,7 @@ CUresult cuFuncSetAttribute(CUfunction hfunc, CUfunction_attribute attrib, int v
 		return CUDA_ERROR_INVALID_HANDLE;
 	put_i64(&c.out, attrib);
 	put_i64(&c.out, value);
-	return finish_set(&c, f, attrib, value, f->device);
+	return finish_set(&c, f, attrib, value, ctx->device);
 }
 
 CUresult cuKernelSetAttribute(CUfunction_attribute attrib, int val, CUkernel kernel, CUdevice dev)

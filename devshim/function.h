@@ -14,6 +14,8 @@
 _Static_assert(CU_FUNC_ATTRIBUTE_MAX <= ATTRIBUTES, "attributes of a function");
 
 struct attributes {
+	struct attributes *next;
+	CUdevice device;
 	_Atomic uint32_t known;     /* bit a: value[a] is right */
 	_Atomic int value[ATTRIBUTES];
 };
@@ -23,13 +25,12 @@ struct function {
 	void *handle;               /* CUfunction or CUkernel */
 	void *parent;               /* its CUmodule or CUlibrary */
 	char *name;
-	bool asked;                 /* layout and attributes were asked for */
 	bool laid_out;              /* nparams, offset and size are known */
 	unsigned nparams;
 	uint32_t *offset, *size;    /* bytes */
 	size_t bytes;               /* of all parameters */
-	CUdevice device;            /* whose attributes these are: a function's own; a kernel's: that of the context where it was asked for */
-	struct attributes attributes;
+	struct attributes *_Atomic attributes;  /* a function has those of its device; a kernel of each where it was asked for */
+	_Atomic uint64_t asked;     /* bit d: asked the server in a context of device d */
 	void *_Atomic resolved;     /* a kernel's CUfunction in `resolved_in` */
 	CUcontext resolved_in;
 	struct occupancy *_Atomic occupancy;    /* remembered answers */
@@ -42,7 +43,7 @@ struct function *function_of(const void *f);
 struct function *function_get(struct call *c, unsigned type, void *parent, const char *name);
 /* Notes handles that came by enumeration. */
 struct function *function_note(void *handle, unsigned type, void *parent);
-/* An attribute if it is known; of a kernel only on its device. */
+/* An attribute on a device if it is known. */
 bool function_attribute(const struct function *f, CUfunction_attribute a, CUdevice dev, int *v);
 /* Functions of a module or kernels of a library, whose handles die with it. */
 void function_drop_parent(void *parent);

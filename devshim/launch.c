@@ -106,7 +106,6 @@ static bool within(CUdevice dev, CUdevice_attribute a, unsigned v)
 static bool shape_fits(const struct function *f, const CUlaunchConfig *k, CUdevice dev)
 {
 	int threads, dynamic;
-	CUdevice of = handle_type(f->handle) == HANDLE_CUkernel ? dev : f->device;
 
 	return within(dev, CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X, k->gridDimX) &&
 		within(dev, CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Y, k->gridDimY) &&
@@ -114,9 +113,9 @@ static bool shape_fits(const struct function *f, const CUlaunchConfig *k, CUdevi
 		within(dev, CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X, k->blockDimX) &&
 		within(dev, CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Y, k->blockDimY) &&
 		within(dev, CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Z, k->blockDimZ) &&
-		function_attribute(f, CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK, of, &threads) &&
+		function_attribute(f, CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK, dev, &threads) &&
 		(uint64_t)k->blockDimX * k->blockDimY * k->blockDimZ <= (uint64_t)threads &&
-		function_attribute(f, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, of, &dynamic) &&
+		function_attribute(f, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, dev, &dynamic) &&
 		k->sharedMemBytes <= (unsigned)dynamic;
 }
 
@@ -158,11 +157,11 @@ static bool attributes_fit(const CUlaunchConfig *k, CUdevice dev)
 }
 
 /* A required cluster, or none that must be given. */
-static bool needs_cluster(const struct function *f)
+static bool needs_cluster(const struct function *f, CUdevice dev)
 {
 	int must = 0;
 
-	return function_attribute(f, CU_FUNC_ATTRIBUTE_CLUSTER_SIZE_MUST_BE_SET, f->device, &must) && must;
+	return function_attribute(f, CU_FUNC_ATTRIBUTE_CLUSTER_SIZE_MUST_BE_SET, dev, &must) && must;
 }
 
 static CUresult launch(unsigned id, const CUlaunchConfig *k, CUfunction h, void **params, void **extra, bool attributes,
@@ -200,7 +199,7 @@ static CUresult launch(unsigned id, const CUlaunchConfig *k, CUfunction h, void 
 	/* A function belongs to its context, a kernel to none. */
 	CUcontext of = handle_owner(HANDLE_CUfunction, h);
 	bool right = (!of || of == ctx->handle) && !work_is_foreign(k->hStream) && !work_capturing() &&
-		shape_fits(f, k, ctx->device) && attributes_fit(&known, ctx->device) && !needs_cluster(f) &&
+		shape_fits(f, k, ctx->device) && attributes_fit(&known, ctx->device) && !needs_cluster(f, ctx->device) &&
 		(!extra || c.bulk_len == f->bytes);
 
 	if (right && w && __builtin_expect(atomic_load(&w->gate) > atomic_load(&w->done), 0) &&

@@ -395,7 +395,7 @@ static CUresult add_host_function(CUstream stream, struct work *w, struct host_f
 
 	if (h) {
 		*h = f;
-		id = upcall_new(run_host_function, h, f.once);
+		id = upcall_new(run_host_function, h, f.once, true);
 	}
 	if (!id) {
 		free(h);

@@ -28,18 +28,28 @@ struct function {
 	uint64_t id;
 	void (*run)(void *);
 	void *arg;
-	bool once;
+	bool once, foreign;
+};
+
+/* A host function of the application whose turn has come. */
+struct turn {
+	struct turn *next;
+	struct function fn;
+	uint64_t seq;               /* of the upcall */
 };
 
 static struct {
 	pthread_mutex_t lock;
 	pthread_cond_t printed_more;
 	bool started;
-	bool running;               /* inside a host function */
+	struct turn *turns, **turns_end;
+	pthread_cond_t turn_came;
+	bool over;                  /* the session: nothing is run any more */
 	uint16_t printed;           /* OUTPUT frames written, as in REPLY's `call` */
 	uint64_t last;
 	struct function *bucket[BUCKETS];
-} upcall = {.lock = PTHREAD_MUTEX_INITIALIZER, .printed_more = PTHREAD_COND_INITIALIZER};
+} upcall = {.lock = PTHREAD_MUTEX_INITIALIZER, .printed_more = PTHREAD_COND_INITIALIZER, .turns_end = &upcall.turns,
+	.turn_came = PTHREAD_COND_INITIALIZER};
 static _Thread_local bool inside __attribute__((tls_model("initial-exec")));
 
 static void print(const uint8_t *p, size_t n)
@@ -72,9 +82,47 @@ static bool take(uint64_t id, struct function *out)
 			free(gone);
 		}
 	}
-	upcall.running = found;
 	pthread_mutex_unlock(&upcall.lock);
 	return found;
+}
+
+static bool queue_turn(const struct function *fn, uint64_t seq)
+{
+	struct turn *t = malloc(sizeof *t);
+	if (!t)
+		return false;
+	*t = (struct turn){.fn = *fn, .seq = seq};
+	pthread_mutex_lock(&upcall.lock);
+	*upcall.turns_end = t;
+	upcall.turns_end = &t->next;
+	pthread_cond_signal(&upcall.turn_came);
+	pthread_mutex_unlock(&upcall.lock);
+	return true;
+}
+
+/* The thread of the application's host functions. */
+static void *turns(void *unused)
+{
+	inside = true;
+	for (;;) {
+		pthread_mutex_lock(&upcall.lock);
+		while (!upcall.turns && !upcall.over)
+			pthread_cond_wait(&upcall.turn_came, &upcall.lock);
+		struct turn *t = upcall.turns;
+		if (t && !(upcall.turns = t->next))
+			upcall.turns_end = &upcall.turns;
+		bool over = upcall.over;
+		pthread_mutex_unlock(&upcall.lock);
+		if (!over && t) {
+			t->fn.run(t->fn.arg);
+			int e = channel_upcall_done(t->seq);
+			if (e)
+				process_die(e, "a host function");
+		}
+		free(t);
+		if (over && !t)
+			return unused;
+	}
 }
 
 static int run(const struct frame *f, const uint8_t *head, const uint8_t *bulk)
@@ -89,12 +137,9 @@ static int run(const struct frame *f, const uint8_t *head, const uint8_t *bulk)
 		return (int)used;
 	struct function fn;
 	if (take(id, &fn)) {
-		inside = true;
+		if (fn.foreign)
+			return queue_turn(&fn, f->seq) ? 0 : -ENOMEM;
 		fn.run(fn.arg);
-		inside = false;
-		pthread_mutex_lock(&upcall.lock);
-		upcall.running = false;
-		pthread_mutex_unlock(&upcall.lock);
 	} else {
 		log_warning("the server asks for a host function that is gone: %llu", (unsigned long long)id);
 	}
@@ -134,6 +179,7 @@ static int frames(const uint8_t *p, size_t n)
 static void *upcalls(void *buffer)
 {
 	int e = 0;
+	inside = true;
 	while (!e) {
 		long n = channel_read_upcalls(buffer, BUFFER);
 		if (n == -EAGAIN)
@@ -142,7 +188,9 @@ static void *upcalls(void *buffer)
 	}
 	process_die(e, "upcalls");
 	pthread_mutex_lock(&upcall.lock);
+	upcall.over = true;
 	pthread_cond_broadcast(&upcall.printed_more);
+	pthread_cond_broadcast(&upcall.turn_came);
 	pthread_mutex_unlock(&upcall.lock);
 	free(buffer);
 	return NULL;
@@ -154,13 +202,13 @@ static bool start(void)
 	if (upcall.started)
 		return true;
 	void *buffer = malloc(BUFFER);
-	if (buffer && process_thread(upcalls, buffer, 0, "scuda-upcall") == 0)
+	if (buffer && process_thread(turns, NULL, 0, "scuda-host") == 0 && process_thread(upcalls, buffer, 0, "scuda-upcall") == 0)
 		return upcall.started = true;
 	free(buffer);
 	return false;
 }
 
-uint64_t upcall_new(void (*fn)(void *arg), void *arg, bool once)
+uint64_t upcall_new(void (*fn)(void *arg), void *arg, bool once, bool foreign)
 {
 	int saved = errno;
 	struct function *f = malloc(sizeof *f);
@@ -169,7 +217,8 @@ uint64_t upcall_new(void (*fn)(void *arg), void *arg, bool once)
 		pthread_mutex_lock(&upcall.lock);
 		if (start()) {
 			id = ++upcall.last;
-			*f = (struct function){.next = upcall.bucket[id % BUCKETS], .id = id, .run = fn, .arg = arg, .once = once};
+			*f = (struct function){.next = upcall.bucket[id % BUCKETS], .id = id, .run = fn, .arg = arg, .once = once,
+				.foreign = foreign};
 			upcall.bucket[id % BUCKETS] = f;
 		}
 		pthread_mutex_unlock(&upcall.lock);
@@ -207,8 +256,8 @@ void upcall_drain_output(uint16_t sent)
 	clock_gettime(CLOCK_REALTIME, &end);
 	end.tv_sec += DRAIN_MS / 1000;
 	pthread_mutex_lock(&upcall.lock);
-	/* A host function may be waiting for this very thread: it goes before what is behind it. Another thread's answer may be newer than ours. */
-	while (start() && !upcall.running && (int16_t)(sent - upcall.printed) > 0 && process_check() == CUDA_SUCCESS)
+	/* Another thread's answer may be newer than ours. */
+	while (start() && (int16_t)(sent - upcall.printed) > 0 && process_check() == CUDA_SUCCESS)
 		if (pthread_cond_timedwait(&upcall.printed_more, &upcall.lock, &end))
 			break;
 	pthread_mutex_unlock(&upcall.lock);
