@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Many connections at once. `crowd.py PORT idle N`: N connections that send nothing; says "idle" and then how many the server ended within 10 s.
+`crowd.py PORT sessions N`: N sessions that only say PING; tells how many were taken and with which code the others were refused."""
+import select
+import socket
+import sys
+import time
+
+from wire import HEADER, PING, frame, preamble
+
+PONG, BYE = 7, 12
+port, what, count = int(sys.argv[1]), sys.argv[2], int(sys.argv[3])
+
+
+def connect():
+    return socket.create_connection(("127.0.0.1", port), timeout=10)
+
+
+def answer(s):
+    data = b""
+    while len(data) < HEADER.size:
+        more = s.recv(4096)
+        if not more:
+            return None
+        data += more
+    kind, head = data[4], data[HEADER.size:]
+    if kind == BYE and head[1:2] == b"\xcd":
+        return int.from_bytes(head[2:4], "big")
+    return "taken" if kind == PONG else kind
+
+
+if what == "idle":
+    crowd = [connect() for _ in range(count)]
+    print("idle", flush=True)
+    left, end = set(crowd), time.monotonic() + 10
+    while left and time.monotonic() < end:
+        for s in select.select(list(left), [], [], 0.5)[0]:
+            try:
+                gone = not s.recv(100)
+            except OSError:
+                gone = True
+            if gone:
+                left.discard(s)
+    print("ended", count - len(left), flush=True)
+else:
+    crowd, result = [], {}
+    for _ in range(count):
+        s = connect()
+        crowd.append(s)
+        s.sendall(preamble() + frame(PING, thread=0, seq=0))
+        a = answer(s)
+        result[a] = result.get(a, 0) + 1
+    print(" ".join(f"{k}:{v}" for k, v in sorted(result.items(), key=str)), flush=True)
+    sys.stdin.readline()

@@ -1,0 +1,45 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# SIGHUP reads the keys again: a new name may come, one that was taken out may not, a broken file changes nothing, and running sessions do not notice.
+. "$(dirname "$0")/lib.sh"
+requires mount
+
+for name in alice bob; do
+	"$bin/scudafs" keygen "$name" "$work/$name" 2>/dev/null
+done
+install -m 600 "$work/alice" "$work/keys"
+start_server --keys "$work/keys"
+start_mount -o "key=$work/alice"
+start_program running steady
+expect running 20 working
+
+mkdir "$work/other"
+mount_bob()
+{
+	"$bin/scudafs" mount "$address" "$work/other" -o "key=$work/bob" 2>"$work/err"
+}
+at_exit "$bin/scudafs" umount --lazy "$work/other"
+mount_bob && fail "bob came in without being in the file"
+
+cat "$work/bob" >>"$work/keys"
+kill -HUP "$server"
+within 5 contains "$work/server.log" 'keys read again' || fail "the log does not say that keys were read"
+mount_bob || fail "bob is refused: $(cat "$work/err")"
+"$bin/scudafs" umount "$work/other"
+
+echo rubbish >>"$work/keys"
+kill -HUP "$server"
+within 5 contains "$work/server.log" 'old keys stay' || fail "the broken file is not logged"
+run_program small | grep -q right || fail "the old keys did not stay"
+
+install -m 600 "$work/bob" "$work/keys"
+kill -HUP "$server"
+twice()
+{
+	[ "$(grep -c 'keys read again' "$work/server.log")" = 2 ]
+}
+within 5 twice || fail "the keys were not read a second time"
+run_program small >/dev/null 2>&1 && fail "alice is out of the file and still gets sessions"
+tell running
+expect running 10 rounds
+exit 0
