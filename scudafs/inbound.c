@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "scudafs/answerer.h"
 #include "scudafs/text.h"
 #include "wire/msg.h"
 
@@ -285,7 +286,7 @@ static int on_data(struct relay *r, const struct frame *f, const uint8_t *p, siz
 		}
 	}
 	pthread_mutex_unlock(&r->lock);
-	answers_send(&a);
+	answerer_send(&a);
 	return e;
 }
 

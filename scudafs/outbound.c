@@ -10,6 +10,7 @@
 #include <string.h>
 
 #define WRITE_PARTS 32
+#define FLUSH_MOST (4u << 20)       /* bytes that one call writes; then the session's thread goes on, and looks at other things in between */
 
 /* ---- following the frames ---- */
 
@@ -155,7 +156,8 @@ void outbound_flush(struct relay *r, struct answers *a)
 	if (r->writing || r->blocked || r->broken || r->error || !r->up)
 		return;
 	r->writing = true;
-	while (r->queue.head && !r->blocked && !r->broken && !r->error && !r->closing) {
+	size_t total = 0;
+	while (r->queue.head && total < FLUSH_MOST && !r->blocked && !r->broken && !r->error && !r->closing) {
 		struct iovec v[WRITE_PARTS];
 		int n = 0;
 		for (struct buffer *b = r->queue.head; b && n < WRITE_PARTS; b = b->next)
@@ -163,10 +165,20 @@ void outbound_flush(struct relay *r, struct answers *a)
 		pthread_mutex_unlock(&r->lock);
 		ssize_t sent = stream_writev(r->stream, v, n);
 		pthread_mutex_lock(&r->lock);
-		queue_consume(&r->queue, wrote(r, sent));
+		size_t n_sent = wrote(r, sent);
+		total += n_sent;
+		queue_consume(&r->queue, n_sent);
 		release(r, a);
+		if (a->head) {
+			/* The writers that have room now bring the next batch while we write. */
+			pthread_mutex_unlock(&r->lock);
+			answers_send(a);
+			pthread_mutex_lock(&r->lock);
+		}
 	}
 	stop_writing(r);
+	if (r->queue.head && !r->blocked)
+		relay_wake(r);
 }
 
 /* Bytes whose place in the stream is now. */
@@ -348,24 +360,28 @@ void relay_post(struct relay *r, uint64_t batch, const void *p, size_t n, struct
 {
 	struct answers a;
 	answers_init(&a);
+	relay_ref(r);
 	q->size = n;
 	q->wait = (struct ctl_wait){0};
 	pthread_mutex_lock(&r->lock);
 	enter(r, q, full_number(r->batch, batch, 38), p, n, &a);
 	pthread_mutex_unlock(&r->lock);
 	answers_send(&a);
+	relay_unref(r);
 }
 
 void relay_wait(struct relay *r, uint64_t batch, uint64_t seq, const void *p, size_t n, size_t room, struct request *q)
 {
 	struct answers a;
 	answers_init(&a);
+	relay_ref(r);
 	q->size = room;
 	q->wait = (struct ctl_wait){.batch = batch, .seq = seq};
 	pthread_mutex_lock(&r->lock);
 	enter(r, q, batch, p, n, &a);
 	pthread_mutex_unlock(&r->lock);
 	answers_send(&a);
+	relay_unref(r);
 }
 
 void relay_aside(struct relay *r, const void *p, size_t n, struct request *q)
@@ -374,6 +390,7 @@ void relay_aside(struct relay *r, const void *p, size_t n, struct request *q)
 	struct frame f;
 	const char *why = NULL;
 	answers_init(&a);
+	relay_ref(r);
 	q->size = n;
 	q->wait = (struct ctl_wait){0};
 	if (n == sizeof(f))
@@ -395,6 +412,7 @@ void relay_aside(struct relay *r, const void *p, size_t n, struct request *q)
 	}
 	pthread_mutex_unlock(&r->lock);
 	answers_send(&a);
+	relay_unref(r);
 }
 
 void outbound_finish(struct relay *r)

@@ -15,6 +15,7 @@
 #include <sys/ioctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+#include "scudafs/answerer.h"
 #include "scudafs/text.h"
 
 #define THREAD_STACK (256u << 10)
@@ -114,7 +115,12 @@ void relay_wake(struct relay *r)
 		log_warning("session %u: wake: %m", r->id);
 }
 
-static void relay_unref(struct relay *r)
+void relay_ref(struct relay *r)
+{
+	atomic_fetch_add(&r->refs, 1);
+}
+
+void relay_unref(struct relay *r)
 {
 	if (!r || atomic_fetch_sub(&r->refs, 1) != 1)
 		return;
@@ -136,7 +142,7 @@ static struct relay *relay_find(unsigned id)
 	while (r && r->id != id)
 		r = r->next;
 	if (r)
-		atomic_fetch_add(&r->refs, 1);
+		relay_ref(r);
 	pthread_mutex_unlock(&table.lock);
 	return r;
 }
@@ -530,5 +536,6 @@ bool relay_end_all(int timeout_ms)
 		;
 	bool done = !table.threads;
 	pthread_mutex_unlock(&table.lock);
+	answerer_finish();
 	return done;
 }

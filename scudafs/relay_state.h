@@ -97,6 +97,10 @@ static inline void answers_add(struct answers *a, struct request *q, int r)
 /* Without the lock. */
 void answers_send(struct answers *a);
 
+/* A request may be answered by another thread while the one that brought it is still at work here: it keeps a reference of its own meanwhile. */
+void relay_ref(struct relay *r);
+void relay_unref(struct relay *r);
+
 /* All under the lock: */
 void relay_park(struct relay *r, struct request *q, int state, struct answers *a);
 void relay_unpark(struct relay *r, struct request *q);

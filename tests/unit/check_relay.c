@@ -379,6 +379,18 @@ START_TEST(test_aside)
 	relay_aside(relay, &done, sizeof(done), &o->q);
 	check_result(o, sizeof(done));
 	ck_assert_int_eq(get_frame().kind, FRAME_UPCALL_DONE);
+	/* a record that ends with its batch */
+	n = record(b, FRAME_POST, 3, 100);
+	check_result(post(3, b, n), (int)n);
+	o = op_new();
+	relay_aside(relay, &done, sizeof(done), &o->q);
+	check_result(o, sizeof(done));
+	check_result(post(4, b, 100), 100);
+	expect_record(FRAME_POST, 3);
+	get(in, 100);
+	ck_assert_int_eq(get_frame().kind, FRAME_UPCALL_DONE);
+	check_result(post(5, b, record(b, FRAME_POST, 4, 0)), 44);
+	expect_record(FRAME_POST, 4);
 }
 END_TEST
 
