@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The policy of calls: what may be sent at all, which error a call reports, and what an answer means. Everything that is sent goes through call_post and
- * call_wait.
+/* The policy of calls: what may be sent at all, which error a call reports, and what an answer means.
+ * Everything that is sent goes through call_post and call_wait.
  *
- * Thread rule: a call belongs to its thread, and a thread has one call at a time between call_begin and call_post or call_end. */
+ * Thread rule: a call belongs to its thread, and a thread has one call at a time between call_begin and
+ * call_post or call_end. */
 #include "devshim/call.h"
 #include <errno.h>
 #include <pthread.h>
@@ -24,7 +25,8 @@ enum need { NEED_NOTHING, NEED_UNLOST, NEED_CONTEXT };
 static uint8_t needs[CALL_COUNT];
 static bool traced;
 
-/* Names for the log when a post fails: which call had the number. Racy on purpose, only ever read for the log. */
+/* Names for the log when a post fails: which call had the number. Racy on purpose, only ever read for the
+ * log. */
 #define RECENT 4096
 static struct { uint64_t seq; unsigned id; } recent[RECENT];
 

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The ordered stream of records. A record gets its number and its place in the queue under one lock; whoever cuts a batch off the queue numbers it under
- * the same lock and then writes it without: the daemon puts batches back into the order of their numbers. So a thread that parks in the kernel holds
- * nobody up but the peer's own order.
+/* The ordered stream of records. A record gets its number and its place in the queue under one lock; whoever
+ * cuts a batch off the queue numbers it under the same lock and then writes it without: the daemon puts
+ * batches back into the order of their numbers. So a thread that parks in the kernel holds nobody up but the
+ * peer's own order.
  *
- * Thread rule: `order` guards the fields of the queue. The flusher thread sends what gathers while nobody waits; it is woken only when it sleeps. */
+ * Thread rule: `order` guards the fields of the queue. The flusher thread sends what gathers while nobody
+ * waits; it is woken only when it sleeps. */
 #include "devshim/channel.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -53,7 +55,8 @@ struct batch {
 struct room { uint8_t ioctl[16384]; uint8_t *large; size_t large_len; };
 static _Thread_local struct room *room __attribute__((tls_model("initial-exec")));
 
-/* Raw system calls: libc's pwrite and pread are cancellation points, which the application's API calls must not be. */
+/* Raw system calls: libc's pwrite and pread are cancellation points, which the application's API calls must
+ * not be. */
 static long ctl_writev(const struct iovec *v, int n, int64_t at)
 {
 	long r;
@@ -342,7 +345,8 @@ static int answer_check(uint64_t seq, const uint8_t *bytes, size_t n, struct ans
 	return 0;
 }
 
-/* Parks until the answer is there, or, with `once`, for one round. The ioctl's buffer has `len` bytes of records behind its header in the first round. */
+/* Parks until the answer is there, or, with `once`, for one round. The ioctl's buffer has `len` bytes of
+ * records behind its header in the first round. */
 static int await(uint64_t batch, uint64_t seq, size_t len, size_t expected, bool once, struct answer *a)
 {
 	uint8_t *buf = room->ioctl;
@@ -466,7 +470,8 @@ bool channel_has_queued(void)
 
 int channel_open(const char *path)
 {
-	/* An open that is interrupted starts again with a new connection: under a profiler's timer it would never come to an end. It is over within TIME_CONNECT. */
+	/* An open that is interrupted starts again with a new connection: under a profiler's timer it would
+	 * never come to an end. It is over within TIME_CONNECT. */
 	sigset_t all, before;
 	int fd;
 	sigfillset(&all);

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The program's end of the session node (wire/ctl.h): one ordered stream of records from all threads, cut into numbered batches, and the answers.
+/* The program's end of the session node (wire/ctl.h): one ordered stream of records from all threads, cut
+ * into numbered batches, and the answers.
  *
- * Thread rule: all functions may be called from any thread after channel_open has returned. The order of the stream is the order in which
- * channel_post and channel_wait take the channel's lock; no system call is made under it but those that need the order. */
+ * Thread rule: all functions may be called from any thread after channel_open has returned. The order of the
+ * stream is the order in which channel_post and channel_wait take the channel's lock; no system call is made
+ * under it but those that need the order. */
 #pragma once
 #include <stdbool.h>
 #include <stddef.h>
@@ -38,7 +40,8 @@ void channel_forget(void);
 
 /* Queues a record; returns 0 or -errno (the session is dead). */
 int channel_post(struct record *r);
-/* Sends all that is queued and the record; `room`: bytes of answer expected. Returns 0 with *a filled, or -errno. */
+/* Sends all that is queued and the record; `room`: bytes of answer expected. Returns 0 with *a filled, or
+ * -errno. */
 int channel_wait(struct record *r, size_t room, struct answer *a);
 /* The same in two steps, for a caller that fetches data in between. */
 int channel_send(struct record *r);
@@ -48,8 +51,8 @@ int channel_await_once(uint64_t seq, size_t room, struct answer *a);
 /* Frees what the calling thread keeps for answers. */
 void channel_thread_finish(void);
 
-/* Reads bytes of a transfer to the host from `offset` on. Returns how many (up to n, at least 1), -EAGAIN when nothing came for TIME_PARK, or another
- * -errno. */
+/* Reads bytes of a transfer to the host from `offset` on. Returns how many (up to n, at least 1), -EAGAIN
+ * when nothing came for TIME_PARK, or another -errno. */
 long channel_read_data(uint64_t transfer, uint64_t offset, void *p, size_t n);
 /* One read of whole UPCALL and OUTPUT frames: bytes read, or -errno (-EAGAIN: nothing came). */
 long channel_read_upcalls(void *p, size_t n);

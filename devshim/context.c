@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The life of contexts and the stack of each thread. Primary contexts have fixed handles, known before they are active: a runtime makes one current first and
- * retains it afterwards.
+/* The life of contexts and the stack of each thread. Primary contexts have fixed handles, known before they
+ * are active: a runtime makes one current first and retains it afterwards.
  *
- * Thread rule: `context_lock` serialises births and deaths; it is held across the server's answer, so that two threads that retain the same primary context
- * see one context. The calling thread's stack needs no lock. */
+ * Thread rule: `context_lock` serialises births and deaths; it is held across the server's answer, so that
+ * two threads that retain the same primary context see one context. The calling thread's stack needs no
+ * lock. */
 #include "devshim/context.h"
 #include <errno.h>
 #include <stdlib.h>

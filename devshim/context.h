@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Contexts as the application sees them: primary and created ones, and which is current in the calling thread. All of this is the shim's own state; the
- * server learns the current context from each record.
+/* Contexts as the application sees them: primary and created ones, and which is current in the calling
+ * thread. All of this is the shim's own state; the server learns the current context from each record.
  *
- * Thread rule: the current context is the calling thread's. Contexts are never freed, so a pointer to one stays good; fields that change are atomic
- * or under `context_lock`. */
+ * Thread rule: the current context is the calling thread's. Contexts are never freed, so a pointer to one
+ * stays good; fields that change are atomic or under `context_lock`. */
 #pragma once
 #include <pthread.h>
 #include <stdatomic.h>
@@ -40,11 +40,13 @@ static inline struct context *context_current(void)
 	struct thread *t = thread_self();
 	return t ? t->current : 0;
 }
-/* What a call that needs a context does first: 0 with the current one, or what it has to answer: not initialised, 201 none, 709 destroyed, the sticky error. */
+/* What a call that needs a context does first: 0 with the current one, or what it has to answer: not
+ * initialised, 201 none, 709 destroyed, the sticky error. */
 CUresult context_check(struct context **out);
 /* The same without the sticky error. */
 CUresult context_check_present(struct context **out);
-/* The context of a handle that the application gave; NULL when there is none. A primary context is found whether active or not. */
+/* The context of a handle that the application gave; NULL when there is none. A primary context is found
+ * whether active or not. */
 struct context *context_find(CUcontext h);
 /* Called by call.c when the server answered with an error that ends a context. */
 void context_lost(struct context *c, CUresult code);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What applications ask about a context: answered from the shim's state, or asked once and remembered until our own setter changes it.
+/* What applications ask about a context: answered from the shim's state, or asked once and remembered until
+ * our own setter changes it.
  *
- * Thread rule: what was learnt is published by its bit in `known`, which is set after the value; `context_lock` is not needed for it. A setter clears the
- * bit before it asks and sets nothing. */
+ * Thread rule: what was learnt is published by its bit in `known`, which is set after the value;
+ * `context_lock` is not needed for it. A setter clears the bit before it asks and sets nothing. */
 #include <stdatomic.h>
 #include <stddef.h>
 #include "cuda.calls.h"
@@ -178,7 +179,8 @@ CUresult cuCtxSetCacheConfig(CUfunc_cache config)
 	return remote_cuCtxSetCacheConfig(config);
 }
 
-/* No device of the last ten years has a choice here: the driver takes the setting and answers with four bytes. */
+/* No device of the last ten years has a choice here: the driver takes the setting and answers with four
+ * bytes. */
 CUresult cuCtxGetSharedMemConfig(CUsharedconfig *pConfig)
 {
 	struct context *c;

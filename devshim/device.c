@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The device queries, all of them from the snapshot that came with the hello: programs ask more than a hundred attributes of each device at their start, once
- * for every library with a runtime inside.
+/* The device queries, all of them from the snapshot that came with the hello: programs ask more than a
+ * hundred attributes of each device at their start, once for every library with a runtime inside.
  *
  * Thread rule: the snapshot is filled inside cuInit and constant afterwards. */
 #include "devshim/device.h"

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The devices that the application may see, from the snapshot of the hello: all device queries are answered from here.
+/* The devices that the application may see, from the snapshot of the hello: all device queries are answered
+ * from here.
  *
  * Thread rule: filled once inside cuInit, read-only afterwards. */
 #pragma once
@@ -35,7 +36,8 @@ bool device_is_soft(void);
 int device_count(void);
 /* NULL when there is no such device. */
 const struct device *device_get(CUdevice d);
-/* The server's ordinal of the application's device and back; a number that is none stays as it is (devices that do not exist are refused there). */
+/* The server's ordinal of the application's device and back; a number that is none stays as it is (devices
+ * that do not exist are refused there). */
 int device_to_server(CUdevice d);
 CUdevice device_from_server(int ordinal);
 /* An attribute, or `fallback` where the driver gave none. */

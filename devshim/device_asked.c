@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Facts about devices that the snapshot lacks and that never change: asked once, then answered from a small table. And the devices' memory pools, which change
- * only by our own calls.
+/* Facts about devices that the snapshot lacks and that never change: asked once, then answered from a small
+ * table. And the devices' memory pools, which change only by our own calls.
  *
- * Thread rule: `lock` guards the table; two threads that ask the same at the same time both ask the server. */
+ * Thread rule: `lock` guards the table; two threads that ask the same at the same time both ask the
+ * server. */
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The names and texts of all CUresult codes, as the driver gives them: programs print them and people search for them. Linked into the shim and into the
- * software device.
+/* The names and texts of all CUresult codes, as the driver gives them: programs print them and people search
+ * for them. Linked into the shim and into the software device.
  *
  * Thread rule: constants only. */
 #include "devshim/errors.h"

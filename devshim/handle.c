@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The handle table: two arrays of chunks indexed by the handle's number, one for the numbers that we choose and one for the server's. A chunk, once there,
- * stays mapped, so that a look-up needs no lock; the memory of one that emptied goes back to the system.
+/* The handle table: two arrays of chunks indexed by the handle's number, one for the numbers that we choose
+ * and one for the server's. A chunk, once there, stays mapped, so that a look-up needs no lock; the memory of
+ * one that emptied goes back to the system.
  *
- * Thread rule: changes are made under `table`; a look-up reads the entry's type, which is written last when a handle is noted and first when it dies. */
+ * Thread rule: changes are made under `table`; a look-up reads the entry's type, which is written last when a
+ * handle is noted and first when it dies. */
 #include "devshim/handle.h"
 #include <errno.h>
 #include <pthread.h>
@@ -148,7 +150,8 @@ void *handle_new(unsigned type)
 	int saved = errno;
 	void *h = NULL;
 	pthread_mutex_lock(&table.lock);
-	/* Numbers are not used again before all others were, so that a destroyed handle stays recognisable. */
+	/* Numbers are not used again before all others were, so that a destroyed handle stays
+	 * recognisable. */
 	for (unsigned tries = 0; tries < HANDLE_SERVER - HANDLE_OWN; tries++) {
 		uint32_t number = HANDLE_OWN + table.next;
 		table.next = number + 1 == HANDLE_SERVER ? 0 : table.next + 1;

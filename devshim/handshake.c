@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The answer of the integrity table. Every CUDA runtime since 11.2 asks its driver, at its start, to sign what it has been told about itself and the devices, and
- * refuses to work without the right answer. It is a self-test between two halves of one product, not a secret: the inputs are this process's own, the
- * scheme (plain HMAC of plain MD2, RFC 2104 and RFC 1319) and its key are public in permissively licensed projects, and the GPU behind the mount
- * is a real one. It is here for interoperability only; `make HANDSHAKE=no` leaves this file out.
+/* The answer of the integrity table. Every CUDA runtime since 11.2 asks its driver, at its start, to sign
+ * what it has been told about itself and the devices, and refuses to work without the right answer. It is a
+ * self-test between two halves of one product, not a secret: the inputs are this process's own, the scheme
+ * (plain HMAC of plain MD2, RFC 2104 and RFC 1319) and its key are public in permissively licensed projects,
+ * and the GPU behind the mount is a real one. It is here for interoperability only; `make HANDSHAKE=no`
+ * leaves this file out.
  *
  * Thread rule: no state. */
 #include <pthread.h>

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The life of the session inside the application's process: cuInit and the hello, fork, exit, the start and end of threads, and the death of the session.
+/* The life of the session inside the application's process: cuInit and the hello, fork, exit, the start and
+ * end of threads, and the death of the session.
  *
- * Thread rule: cuInit is serialised by `init`; everything else reads process_code. A forked child never takes a lock of ours: its code is 3 before
- * fork returns there, and every call looks at the code first. */
+ * Thread rule: cuInit is serialised by `init`; everything else reads process_code. A forked child never takes
+ * a lock of ours: its code is 3 before fork returns there, and every call looks at the code first. */
 #include "devshim/process.h"
 #include <errno.h>
 #include <limits.h>

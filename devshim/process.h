@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the shim knows about its process and its threads: whether CUDA is initialised, what every call has to answer when it is not, fork, exit, and the
- * state of the calling thread.
+/* What the shim knows about its process and its threads: whether CUDA is initialised, what every call has to
+ * answer when it is not, fork, exit, and the state of the calling thread.
  *
  * Thread rule: process_code is read without a lock by every call. A struct thread belongs to its thread. */
 #pragma once
@@ -11,7 +11,8 @@
 
 struct context;
 
-/* What a call answers at once: 3 before cuInit and in a forked child, 4 once the process exits, 806 or 810 after the session died; 0: go on. */
+/* What a call answers at once: 3 before cuInit and in a forked child, 4 once the process exits, 806 or 810
+ * after the session died; 0: go on. */
 extern _Atomic int process_code;
 static inline CUresult process_check(void)
 {
@@ -23,7 +24,8 @@ CUresult process_die(int error, const char *what);
 extern bool process_blocking;
 /* The driver version to report: the server's after cuInit, before it the one that this build speaks. */
 int process_driver_version(void);
-/* CUDA calls this to start a thread of ours: all signals blocked, detached, small stack when stack is not 0. Returns 0 or -errno. */
+/* CUDA calls this to start a thread of ours: all signals blocked, detached, small stack when stack is not 0.
+ * Returns 0 or -errno. */
 int process_thread(void *(*run)(void *), void *arg, size_t stack, const char *name);
 
 struct thread {

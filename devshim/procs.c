@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cuGetProcAddress: of all symbols of a base name that the version allows, the newest; with the per-thread default stream asked for, the flavour for it where
- * there is one. Works before cuInit. Linked into the shim and into the software device.
+/* cuGetProcAddress: of all symbols of a base name that the version allows, the newest; with the per-thread
+ * default stream asked for, the flavour for it where there is one. Works before cuInit. Linked into the shim
+ * and into the software device.
  *
  * Thread rule: constants only. */
 #include "devshim/procs.h"

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The table behind cuGetProcAddress, generated from the API description. Linked into the shim and into the software device.
+/* The table behind cuGetProcAddress, generated from the API description. Linked into the shim and into the
+ * software device.
  *
  * Thread rule: constants only. */
 #pragma once
@@ -18,5 +19,6 @@ struct proc {
 extern const struct proc procs[];
 extern const unsigned proc_count;
 
-/* The entry for a base name, a CUDA version, and flags of cuGetProcAddress; NULL with the reason in *status. */
+/* The entry for a base name, a CUDA version, and flags of cuGetProcAddress; NULL with the reason in
+ * *status. */
 const struct proc *proc_find(const char *base, int version, cuuint64_t flags, CUdriverProcAddressQueryResult *status);

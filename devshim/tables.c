@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cuGetExportTable: tables of functions that CUDA's own libraries use and no header names. Each is an array of words, the first of which is its size in bytes;
- * slots that nobody was seen to call hold a function that says so in the log. Everything is answered here, from public functions, before cuInit too.
+/* cuGetExportTable: tables of functions that CUDA's own libraries use and no header names. Each is an array
+ * of words, the first of which is its size in bytes; slots that nobody was seen to call hold a function that
+ * says so in the log. Everything is answered here, from public functions, before cuInit too.
  *
  * Thread rule: the tables are constant; context-local storage has a lock and a small cache per thread. */
 #include "devshim/tables.h"
@@ -77,7 +78,8 @@ static CUresult cudart_preload(void) { return CUDA_SUCCESS; }
 static const word cudart[13] = {SIZE(13), cudart_load, cudart_primary, unknown_cudart, unknown_cudart, unknown_cudart, cudart_load_with,
 	cudart_unload, cudart_load_fatbin, cudart_launch, unknown_cudart, unknown_cudart, cudart_preload};
 
-/* ---- profiler hooks: flags by the number of a runtime function, all off. Counts are of entries; newer runtimes want more than older ones had. */
+/* ---- profiler hooks: flags by the number of a runtime function, all off. Counts are of entries; newer
+ * runtimes want more than older ones had. */
 
 static uint32_t hooks_flags[4096], hooks_more[64];
 
@@ -98,7 +100,8 @@ static const word hooks[7] = {SIZE(7), unknown_hooks, hooks_api, unknown_hooks, 
 static CUresult tls_current(CUcontext *out) { return cuCtxGetCurrent(out); }
 static const word tls[4] = {SIZE(4), unknown_tls, tls_current, unknown_tls};
 
-/* ---- context-local storage: what a runtime keeps for each context. Asked by nearly every call of the runtime, so each thread remembers what it found. */
+/* ---- context-local storage: what a runtime keeps for each context. Asked by nearly every call of the
+ * runtime, so each thread remembers what it found. */
 
 struct kept {
 	struct kept *next;
@@ -267,7 +270,8 @@ static CUresult integrity_answer(uint32_t version, uint64_t seconds, uint8_t out
 	return handshake_answer(version, seconds, cudart, integrity, integrity[1], out);
 }
 
-/* ---- ids of contexts and streams. An internal stream object is the stream's own value here, but for the default streams, whose values are no pointers. */
+/* ---- ids of contexts and streams. An internal stream object is the stream's own value here, but for the
+ * default streams, whose values are no pointers. */
 
 static char default_streams[3];
 

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Transfers to the host under way: a table of where their bytes go. The id's low 18 bits are its slot, as in CTL_DATA.
+/* Transfers to the host under way: a table of where their bytes go. The id's low 18 bits are its slot, as in
+ * CTL_DATA.
  *
- * Thread rule: `lock` guards the table; bytes are placed without it by the thread that has the answer, which has taken the transfer out before. */
+ * Thread rule: `lock` guards the table; bytes are placed without it by the thread that has the answer, which
+ * has taken the transfer out before. */
 #include "devshim/transfer.h"
 #include <errno.h>
 #include <pthread.h>
@@ -98,8 +100,8 @@ bool transfer_place(const struct transfer *t, uint64_t offset, const void *p, si
 	return true;
 }
 
-/* Takes what is there of the transfer's data, up to `end`. 0, -EAGAIN when nothing came for a while, or another -errno. NULL: the bytes of a transfer that
- * the program has given up. */
+/* Takes what is there of the transfer's data, up to `end`. 0, -EAGAIN when nothing came for a while, or
+ * another -errno. NULL: the bytes of a transfer that the program has given up. */
 static int receive(struct pending *p, uint64_t id, uint64_t *got, uint64_t end)
 {
 	bool direct = p && is_plain(&p->place);
@@ -168,7 +170,8 @@ static struct delivery delivery_at(const uint8_t *bulk, uint32_t i)
 	return d;
 }
 
-/* The sender's rule of what lies in the bulk: small ones, until the first of any size that is more than the room left. */
+/* The sender's rule of what lies in the bulk: small ones, until the first of any size that is more than the
+ * room left. */
 static bool is_inside(const struct delivery *d, uint64_t at, uint64_t room, bool *fits)
 {
 	*fits = *fits && d->bytes <= room - at;
@@ -195,7 +198,8 @@ int64_t transfer_deliver(const struct frame *f, const uint8_t *bulk, size_t room
 	uint64_t at = (uint64_t)f->deliveries * sizeof(struct delivery);
 	if (at > f->bulk_len || own > room)
 		return -EPROTO;
-	/* The rest of the bulk may be less than expected, which leaves more room for deliveries: what the two take must be the whole. */
+	/* The rest of the bulk may be less than expected, which leaves more room for deliveries: what the two
+	 * take must be the whole. */
 	uint64_t used = inside(f, bulk, room - own);
 	if (used + own != f->bulk_len)
 		used = inside(f, bulk, room);

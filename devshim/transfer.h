@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Copies to the host that travel apart from the call: the record carries a transfer id, the bytes come with a later answer (small ones inside it) or as data
- * of their own, and are in place before the call returns that tells the application of the copy's end.
+/* Copies to the host that travel apart from the call: the record carries a transfer id, the bytes come with a
+ * later answer (small ones inside it) or as data of their own, and are in place before the call returns that
+ * tells the application of the copy's end.
  *
  * Thread rule: all functions may be called from any thread. */
 #pragma once
@@ -16,7 +17,8 @@ struct transfer {
 	size_t pitch, slice;        /* bytes from row to row and from slice to slice in memory */
 };
 
-/* Notes a transfer and returns its id (1 and up), 0 without memory. It ends when an answer delivers it, or with transfer_drop. */
+/* Notes a transfer and returns its id (1 and up), 0 without memory. It ends when an answer delivers it, or
+ * with transfer_drop. */
 uint64_t transfer_new(const struct transfer *t);
 static inline uint64_t transfer_new_plain(void *to, size_t n)
 {
@@ -24,11 +26,12 @@ static inline uint64_t transfer_new_plain(void *to, size_t n)
 }
 /* Forgets a transfer whose call failed. */
 void transfer_drop(uint64_t id);
-/* For a wait that was sent and brings its bytes as data: takes them as they come, then the answer to record `seq`. Returns 0 or -errno. */
+/* For a wait that was sent and brings its bytes as data: takes them as they come, then the answer to record
+ * `seq`. Returns 0 or -errno. */
 struct answer;
 int transfer_receive(uint64_t id, uint64_t seq, struct answer *a);
 /* Copies bytes of the transfer's stream (from `offset` on) to their place. False past the end. */
 bool transfer_place(const struct transfer *t, uint64_t offset, const void *p, size_t n);
-/* Places all deliveries of an answer. `room` is the most that its bulk may have; `own`: what the rest of the bulk is expected to be. Returns the bytes of
- * the bulk that the deliveries took, or -errno. */
+/* Places all deliveries of an answer. `room` is the most that its bulk may have; `own`: what the rest of the
+ * bulk is expected to be. Returns the bytes of the bulk that the deliveries took, or -errno. */
 int64_t transfer_deliver(const struct frame *f, const uint8_t *bulk, size_t room, size_t own);

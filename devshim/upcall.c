@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The upcall thread, the table of host functions, and the order of printed text: a program must find what its kernels printed on standard output when the call
- * returns that waited for them, so an answer tells how many pieces of text were sent ahead of it.
+/* The upcall thread, the table of host functions, and the order of printed text: a program must find what its
+ * kernels printed on standard output when the call returns that waited for them, so an answer tells how many
+ * pieces of text were sent ahead of it.
  *
  * Thread rule: `lock` guards everything here; host functions run and text is written without it. */
 #include "devshim/upcall.h"

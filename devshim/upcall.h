@@ -1,20 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the server asks of the program: to run a host function, to print what a kernel printed, to move a copy's bytes at its stream's turn. One thread takes
- * these requests, moves and prints; another runs the application's host functions, which may take as long as they like. Both are started when the first is
+/* What the server asks of the program: to run a host function, to print what a kernel printed, to move a
+ * copy's bytes at its stream's turn. One thread takes these requests, moves and prints; another runs the
+ * application's host functions, which may take as long as they like. Both are started when the first is
  * needed.
  *
- * Thread rule: all functions may be called from any thread; host functions run one after another, and so do the shim's own. */
+ * Thread rule: all functions may be called from any thread; host functions run one after another, and so do
+ * the shim's own. */
 #pragma once
 #include <stdbool.h>
 #include <stdint.h>
 #include "devshim/channel.h"
 
-/* Notes a function that the server may ask for by the id returned; 0 without memory or thread. `once`: it is forgotten after it ran. `foreign`: it is the
- * application's, and gets the thread of host functions. */
+/* Notes a function that the server may ask for by the id returned; 0 without memory or thread. `once`: it is
+ * forgotten after it ran. `foreign`: it is the application's, and gets the thread of host functions. */
 uint64_t upcall_new(void (*run)(void *arg), void *arg, bool once, bool foreign);
 /* Forgets one. */
 void upcall_drop(uint64_t id);
 /* True on the upcall thread: CUDA calls are not allowed inside a host function. */
 bool upcall_inside(void);
-/* After an answer: waits until what kernels printed before it is on standard output. `sent`: the number that the answer tells. */
+/* After an answer: waits until what kernels printed before it is on standard output. `sent`: the number that
+ * the answer tells. */
 void upcall_drain_output(uint16_t sent);

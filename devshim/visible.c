@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* CUDA_VISIBLE_DEVICES is a list of indices or of (unambiguous beginnings of) UUIDs, read up to the first entry that names no device or one that was named already.
- * Indices count in the order that CUDA_DEVICE_ORDER chooses: the server's own, or by PCI address.
+/* CUDA_VISIBLE_DEVICES is a list of indices or of (unambiguous beginnings of) UUIDs, read up to the first
+ * entry that names no device or one that was named already. Indices count in the order that CUDA_DEVICE_ORDER
+ * chooses: the server's own, or by PCI address.
  *
  * Thread rule: no state. */
 #include "devshim/visible.h"

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which of the server's devices the application sees, and in which order: CUDA_DEVICE_ORDER and CUDA_VISIBLE_DEVICES. Thread rule: no state. */
+/* Which of the server's devices the application sees, and in which order: CUDA_DEVICE_ORDER and
+ * CUDA_VISIBLE_DEVICES. Thread rule: no state. */
 #pragma once
 #include "devshim/device.h"
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The program's end of the channel against a stand-in for the kernel and the daemon: batches in the order of their numbers, whatever order they come in; repeated
- * after interrupts; bulk uncopied and never in a request of more than 256 pages; answers that come late or do not fit; many threads at once. */
+/* The program's end of the channel against a stand-in for the kernel and the daemon: batches in the order of
+ * their numbers, whatever order they come in; repeated after interrupts; bulk uncopied and never in a request
+ * of more than 256 pages; answers that come late or do not fit; many threads at once. */
 #include <stdarg.h>
 #include <unistd.h>
 #include <sys/uio.h>
@@ -32,7 +33,8 @@ int process_thread(void *(*run)(void *), void *arg, size_t stack, const char *na
 	return -e;
 }
 
-/* ---- the stand-in. A record's head holds its own number again; its answer repeats head and `answer_bulk` bytes. */
+/* ---- the stand-in. A record's head holds its own number again; its answer repeats head and `answer_bulk`
+ * bytes. */
 
 #define AHEAD 4096
 static struct {
@@ -319,5 +321,7 @@ int main(void)
 	suite_add_tcase(s, t);
 	SRunner *r = srunner_create(s);
 	srunner_run_all(r, CK_NORMAL);
-	return srunner_ntests_failed(r) != 0;
+	int failed = srunner_ntests_failed(r);
+	srunner_free(r);
+	return failed != 0;
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The shim's handle table: what is alive, of which type, and what dies with its context; nonsense values are refused; look-ups race with changes safely. */
+/* The shim's handle table: what is alive, of which type, and what dies with its context; nonsense values are
+ * refused; look-ups race with changes safely. */
 #include "devshim/handle.c"
 #include <check.h>
 #include <stdio.h>
@@ -159,5 +160,7 @@ int main(void)
 	suite_add_tcase(s, t);
 	SRunner *r = srunner_create(s);
 	srunner_run_all(r, CK_NORMAL);
-	return srunner_ntests_failed(r) != 0;
+	int failed = srunner_ntests_failed(r);
+	srunner_free(r);
+	return failed != 0;
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The runtime's integrity question: MD2 against its RFC, the signature against a published sample, the constants, and the devices that are signed. */
+/* The runtime's integrity question: MD2 against its RFC, the signature against a published sample, the
+ * constants, and the devices that are signed. */
 #include "devshim/handshake.c"
 #include <check.h>
 #include <stdio.h>
@@ -91,5 +92,7 @@ int main(void)
 	suite_add_tcase(s, t);
 	SRunner *r = srunner_create(s);
 	srunner_run_all(r, CK_NORMAL);
-	return srunner_ntests_failed(r) != 0;
+	int failed = srunner_ntests_failed(r);
+	srunner_free(r);
+	return failed != 0;
 }

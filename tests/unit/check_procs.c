@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* cuGetProcAddress of the library as it was built: the symbol that each version and flavour gets, and how it says no. No session is needed. */
+/* cuGetProcAddress of the library as it was built: the symbol that each version and flavour gets, and how it
+ * says no. No session is needed. */
 #include <check.h>
 #include <dlfcn.h>
 #include <stdio.h>
@@ -121,5 +122,7 @@ int main(void)
 	suite_add_tcase(s, t);
 	SRunner *r = srunner_create(s);
 	srunner_run_all(r, CK_NORMAL);
-	return srunner_ntests_failed(r) != 0;
+	int failed = srunner_ntests_failed(r);
+	srunner_free(r);
+	return failed != 0;
 }

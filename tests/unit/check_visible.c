@@ -68,5 +68,7 @@ int main(void)
 	suite_add_tcase(s, t);
 	SRunner *r = srunner_create(s);
 	srunner_run_all(r, CK_NORMAL);
-	return srunner_ntests_failed(r) != 0;
+	int failed = srunner_ntests_failed(r);
+	srunner_free(r);
+	return failed != 0;
 }
