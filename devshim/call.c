@@ -34,9 +34,11 @@ static bool starts(const char *name, const char *with) { return strncmp(name, wi
 
 static enum need need_of(const char *name)
 {
-	static const char *const nothing[] = {"cuLibrary", "cuKernel", "cuGraph", "cuUserObject", "cuMemPool", "cuDevice", "cuMemRelease", "cuMemUnmap",
+	static const char *const nothing[] = {"cuLibrary", "cuKernel", "cuGraph", "cuUserObject", "cuMemPool",
+			"cuDevice", "cuMemRelease", "cuMemUnmap",
 		"cuMemSetAccess", "cuLink"};
-	static const char *const unlost[] = {"cuEventDestroy", "cuStreamDestroy", "cuMemFree_v2", "cuCtxDestroy"};
+	static const char *const unlost[] = {"cuEventDestroy", "cuStreamDestroy", "cuMemFree_v2",
+			"cuCtxDestroy"};
 	static const char *const context[] = {"cuGraphLaunch", "cuGraphUpload"};
 	for (unsigned i = 0; i < sizeof context / sizeof *context; i++)
 		if (starts(name, context[i]))
@@ -81,7 +83,8 @@ static void fill(struct record *r, struct call *c, struct thread *t, enum frame_
 	struct context *ctx = t->current;
 	*r = (struct record){.bytes = t->out, .head_len = (uint32_t)c->out.len, .kind = (uint8_t)kind,
 		.flags = t->ptds ? FRAME_PTDS : 0, .call = (uint16_t)c->id, .thread = t->id,
-		.ctx = ctx && atomic_load_explicit(&ctx->alive, memory_order_relaxed) ? (uint64_t)(uintptr_t)ctx->handle : 0,
+		.ctx = ctx && atomic_load_explicit(&ctx->alive, memory_order_relaxed) ?
+				(uint64_t)(uintptr_t)ctx->handle : 0,
 		.bulk = c->bulk, .bulk_len = c->bulk_len};
 	t->exchanged = true;
 }
@@ -92,7 +95,8 @@ static void sent(struct call *c, const struct record *r)
 	recent[r->seq % RECENT].seq = r->seq;
 	recent[r->seq % RECENT].id = c->id;
 	if (__builtin_expect(traced, 0))
-		log_debug("%llu %s %s", (unsigned long long)r->seq, r->kind == FRAME_POST ? "post" : "wait", call_names[c->id].name);
+		log_debug("%llu %s %s", (unsigned long long)r->seq, r->kind == FRAME_POST ? "post" : "wait",
+				call_names[c->id].name);
 }
 
 static CUresult failed(int e, const char *what)
@@ -112,7 +116,8 @@ CUresult call_post(struct call *c)
 			return CUDA_ERROR_INVALID_CONTEXT;
 		if (ctx) {
 			if (!atomic_load_explicit(&ctx->alive, memory_order_relaxed) && need == NEED_CONTEXT)
-				return ctx->primary ? CUDA_ERROR_INVALID_CONTEXT : CUDA_ERROR_CONTEXT_IS_DESTROYED;
+				return ctx->primary ? CUDA_ERROR_INVALID_CONTEXT :
+						CUDA_ERROR_CONTEXT_IS_DESTROYED;
 			int sticky = atomic_load_explicit(&ctx->sticky, memory_order_relaxed);
 			if (sticky)
 				return (CUresult)sticky;
@@ -136,7 +141,8 @@ static void note_failed_post(uint64_t seq, CUresult code)
 {
 	unsigned id = recent[seq % RECENT].id;
 	bool known = recent[seq % RECENT].seq == seq && id < CALL_COUNT;
-	log_warning("%s, record %llu, failed: %d", known ? call_names[id].name : "a call", (unsigned long long)seq, code);
+	log_warning("%s, record %llu, failed: %d", known ? call_names[id].name : "a call",
+			(unsigned long long)seq, code);
 }
 
 /* The answer's parts to their places. Returns the call's result. */
@@ -180,7 +186,8 @@ static CUresult waitable(struct call *c)
 	struct context *ctx = thread_cached->current;
 	if (c->out.bad)
 		return CUDA_ERROR_INVALID_VALUE;
-	if (ctx && !ctx->primary && !atomic_load_explicit(&ctx->alive, memory_order_relaxed) && needs[c->id] == NEED_CONTEXT)
+	if (ctx && !ctx->primary && !atomic_load_explicit(&ctx->alive, memory_order_relaxed) &&
+			needs[c->id] == NEED_CONTEXT)
 		return CUDA_ERROR_CONTEXT_IS_DESTROYED;
 	return CUDA_SUCCESS;
 }

@@ -133,7 +133,8 @@ static int batch_write(const struct batch *b)
 	size_t before = b->queue.len, at = 0;
 	uint64_t number = b->number;
 	do {
-		size_t n = before >= LIMIT_BATCH - PAGE ? 0 : piece_of(b->bulk + at, b->bulk_len - at, before);
+		size_t n = before >= LIMIT_BATCH - PAGE ? 0 :
+				piece_of(b->bulk + at, b->bulk_len - at, before);
 		struct iovec v[2] = {{b->queue.bytes, before}, {(void *)(b->bulk + at), n}};
 		long r = ctl_writev(before ? v : v + 1, n && before ? 2 : 1, CTL_POST(number));
 		if (r < 0)
@@ -182,7 +183,8 @@ static void append(const void *p, size_t n)
 /* Under the lock: numbers the record and writes its header. Returns the bytes of header and head. */
 static size_t number_record(struct record *r)
 {
-	struct frame f = {.head_len = r->head_len, .kind = r->kind, .flags = r->flags, .call = r->call, .bulk_len = r->bulk_len,
+	struct frame f = {.head_len = r->head_len, .kind = r->kind, .flags = r->flags, .call = r->call,
+			.bulk_len = r->bulk_len,
 		.thread = r->thread, .seq = ++channel.seq, .ctx = r->ctx};
 	r->seq = f.seq;
 	memcpy(r->bytes, &f, sizeof f);
@@ -384,13 +386,22 @@ static int await(uint64_t batch, uint64_t seq, size_t len, size_t expected, bool
 static int await_sent(uint64_t seq, size_t expected, bool once, struct answer *a)
 {
 	int saved = errno;
-	int e = room || room_of_thread() ? await(0, seq, 0, sizeof(struct frame) + 64 + expected, once, a) : -ENOMEM;
+	int e = -ENOMEM;
+	if (room || room_of_thread())
+		e = await(0, seq, 0, sizeof(struct frame) + 64 + expected, once, a);
 	errno = saved;
 	return e;
 }
 
-int channel_await(uint64_t seq, size_t expected, struct answer *a) { return await_sent(seq, expected, false, a); }
-int channel_await_once(uint64_t seq, size_t expected, struct answer *a) { return await_sent(seq, expected, true, a); }
+int channel_await(uint64_t seq, size_t expected, struct answer *a)
+{
+	return await_sent(seq, expected, false, a);
+}
+
+int channel_await_once(uint64_t seq, size_t expected, struct answer *a)
+{
+	return await_sent(seq, expected, true, a);
+}
 
 int channel_wait(struct record *r, size_t expected, struct answer *a)
 {

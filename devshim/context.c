@@ -66,7 +66,8 @@ bool context_init(int count)
 		c->handle = handle_value(HANDLE_CUcontext, HANDLE_FIRST + (uint32_t)device_to_server(i));
 		c->device = i;
 		c->primary = true;
-		if (!handle_note(HANDLE_CUcontext, c->handle, NULL) || !handle_set_data(HANDLE_CUcontext, c->handle, c))
+		if (!handle_note(HANDLE_CUcontext, c->handle, NULL) ||
+				!handle_set_data(HANDLE_CUcontext, c->handle, c))
 			return false;
 	}
 	return true;
@@ -79,7 +80,8 @@ CUresult context_check_present(struct context **out)
 		return r;
 	struct context *c = context_current();
 	if (!c)
-		return thread_cached && thread_cached->host_function ? CUDA_ERROR_NOT_PERMITTED : CUDA_ERROR_INVALID_CONTEXT;
+		return thread_cached && thread_cached->host_function ? CUDA_ERROR_NOT_PERMITTED :
+				CUDA_ERROR_INVALID_CONTEXT;
 	if (!atomic_load_explicit(&c->alive, memory_order_relaxed))
 		return c->primary ? CUDA_ERROR_INVALID_CONTEXT : CUDA_ERROR_CONTEXT_IS_DESTROYED;
 	*out = c;
@@ -346,9 +348,13 @@ CUresult cuCtxCreate_v2(CUcontext *pctx, unsigned int flags, CUdevice dev)
 	return CUDA_SUCCESS;
 }
 
-CUresult cuCtxCreate(CUcontext *pctx, unsigned int flags, CUdevice dev) { return cuCtxCreate_v2(pctx, flags, dev); }
+CUresult cuCtxCreate(CUcontext *pctx, unsigned int flags, CUdevice dev)
+{
+	return cuCtxCreate_v2(pctx, flags, dev);
+}
 
-CUresult cuCtxCreate_v3(CUcontext *pctx, CUexecAffinityParam *paramsArray, int numParams, unsigned int flags, CUdevice dev)
+CUresult cuCtxCreate_v3(CUcontext *pctx, CUexecAffinityParam *paramsArray, int numParams, unsigned int flags,
+		CUdevice dev)
 {
 	if (numParams > 0 || paramsArray)
 		return call_unsupported("cuCtxCreate_v3", "contexts with a part of the device");

@@ -22,7 +22,7 @@ struct context {
 	_Atomic int sticky;         /* the error that this context is lost to, or 0 */
 	_Atomic unsigned flags;
 	unsigned users;             /* retains of a primary, attachments of another; under context_lock */
-	_Atomic uint64_t id;        /* of cuCtxGetId; 0: not asked yet. A primary context gets a new one each time it is activated */
+	_Atomic uint64_t id;        /* of cuCtxGetId; 0: not asked; new with each activation */
 	/* Asked once; under context_lock, but for `known`, whose bits are set last. */
 	_Atomic unsigned known;     /* bit i: limit[i]; CONTEXT_CACHE, CONTEXT_PRIORITY */
 	size_t limit[CONTEXT_LIMITS];

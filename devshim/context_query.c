@@ -18,8 +18,15 @@ static bool is_known(struct context *c, unsigned bit)
 	return atomic_load_explicit(&c->known, memory_order_acquire) & bit;
 }
 
-static void learnt(struct context *c, unsigned bit) { atomic_fetch_or_explicit(&c->known, bit, memory_order_release); }
-static void forget(struct context *c, unsigned bit) { atomic_fetch_and_explicit(&c->known, ~bit, memory_order_release); }
+static void learnt(struct context *c, unsigned bit)
+{
+	atomic_fetch_or_explicit(&c->known, bit, memory_order_release);
+}
+
+static void forget(struct context *c, unsigned bit)
+{
+	atomic_fetch_and_explicit(&c->known, ~bit, memory_order_release);
+}
 
 /* The context that a function with a context argument means: NULL stands for the current one. */
 static CUresult named(CUcontext ctx, struct context **out)
@@ -30,7 +37,8 @@ static CUresult named(CUcontext ctx, struct context **out)
 	if (r)
 		return r;
 	*out = context_find(ctx);
-	return *out && atomic_load_explicit(&(*out)->alive, memory_order_relaxed) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CONTEXT;
+	return *out && atomic_load_explicit(&(*out)->alive, memory_order_relaxed) ? CUDA_SUCCESS :
+			CUDA_ERROR_INVALID_CONTEXT;
 }
 
 CUresult cuCtxGetDevice(CUdevice *device)

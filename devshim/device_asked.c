@@ -46,8 +46,8 @@ static void learn(const struct fact *f)
 	pthread_mutex_unlock(&facts.lock);
 }
 
-CUresult cuDeviceGetTexture1DLinearMaxWidth(size_t *maxWidthInElements, CUarray_format format, unsigned numChannels,
-		CUdevice dev)
+CUresult cuDeviceGetTexture1DLinearMaxWidth(size_t *maxWidthInElements, CUarray_format format,
+		unsigned numChannels, CUdevice dev)
 {
 	struct fact f = {CALL_cuDeviceGetTexture1DLinearMaxWidth, format, numChannels, dev, 0};
 	CUresult r = process_check();
@@ -99,7 +99,8 @@ static CUresult ask_peer(int *out, const struct fact *f)
 
 static CUresult ask_p2p(int *out, const struct fact *f)
 {
-	return remote_cuDeviceGetP2PAttribute(out, (CUdevice_P2PAttribute)f->a, (CUdevice)f->b, (CUdevice)f->c);
+	return remote_cuDeviceGetP2PAttribute(out, (CUdevice_P2PAttribute)f->a, (CUdevice)f->b,
+			(CUdevice)f->c);
 }
 
 CUresult cuDeviceGetExecAffinitySupport(int *pi, CUexecAffinityType type, CUdevice dev)
@@ -109,12 +110,15 @@ CUresult cuDeviceGetExecAffinitySupport(int *pi, CUexecAffinityType type, CUdevi
 
 CUresult cuDeviceCanAccessPeer(int *canAccessPeer, CUdevice dev, CUdevice peerDev)
 {
-	return ask_int((struct fact){CALL_cuDeviceCanAccessPeer, dev, peerDev, 0, 0}, canAccessPeer, ask_peer);
+	return ask_int((struct fact){CALL_cuDeviceCanAccessPeer, dev, peerDev, 0, 0}, canAccessPeer,
+			ask_peer);
 }
 
-CUresult cuDeviceGetP2PAttribute(int *value, CUdevice_P2PAttribute attrib, CUdevice srcDevice, CUdevice dstDevice)
+CUresult cuDeviceGetP2PAttribute(int *value, CUdevice_P2PAttribute attrib, CUdevice srcDevice,
+		CUdevice dstDevice)
 {
-	return ask_int((struct fact){CALL_cuDeviceGetP2PAttribute, attrib, srcDevice, dstDevice, 0}, value, ask_p2p);
+	return ask_int((struct fact){CALL_cuDeviceGetP2PAttribute, attrib, srcDevice, dstDevice, 0}, value,
+			ask_p2p);
 }
 
 static struct { CUmemoryPool _Atomic base, current; } pools[LIMIT_DEVICES];

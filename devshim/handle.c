@@ -101,7 +101,8 @@ static struct entry *make_entry(uint32_t number)
 	unsigned side = number >= HANDLE_SERVER;
 	uint32_t i = (number & (HANDLE_SERVER - 1)) / CHUNK;
 	if (!table.chunk[side][i]) {
-		void *p = mmap(NULL, CHUNK * sizeof(struct entry), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		void *p = mmap(NULL, CHUNK * sizeof(struct entry), PROT_READ | PROT_WRITE,
+				MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 		if (p == MAP_FAILED)
 			return NULL;
 		atomic_store_explicit(&table.chunk[side][i], p, memory_order_release);
@@ -228,7 +229,8 @@ void handle_drop_owner(CUcontext owner)
 			if (!found)
 				break;
 			if (data && table.release[type])
-				table.release[type](handle_value(type, index | (side ? HANDLE_SERVER : 0)), data);
+				table.release[type](handle_value(type, index | (side ? HANDLE_SERVER : 0)),
+						data);
 		}
 	}
 	errno = saved;
@@ -288,7 +290,8 @@ void *get_handle(struct call *c, unsigned type)
 		type = HANDLE_CUkernel;
 	struct context *current = context_current();
 	/* Our own numbers are known already, or were destroyed meanwhile. */
-	if (!well_formed(type, h) || (number_of(h) >= HANDLE_SERVER && !handle_note(type, h, current ? current->handle : NULL))) {
+	if (!well_formed(type, h) || (number_of(h) >= HANDLE_SERVER &&
+			!handle_note(type, h, current ? current->handle : NULL))) {
 		c->in.bad = true;
 		return NULL;
 	}

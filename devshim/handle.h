@@ -15,7 +15,10 @@
 #define HANDLE_SERVER   0x80000000u     /* numbers from here on are the server's */
 
 static inline unsigned handle_type(const void *h) { return (unsigned)((uintptr_t)h >> 56); }
-static inline void *handle_value(unsigned type, uint32_t number) { return (void *)((uintptr_t)type << 56 | number); }
+static inline void *handle_value(unsigned type, uint32_t number)
+{
+	return (void *)((uintptr_t)type << 56 | number);
+}
 
 /* Notes a handle as alive and made in `owner` (0: it belongs to no context). False without memory or for a
  * value that no server may give. */

@@ -35,7 +35,8 @@ static const uint8_t pi[256] = {
 	0x31, 0x44, 0x50, 0xb4, 0x8f, 0xed, 0x1f, 0x1a, 0xdb, 0x99, 0x8d, 0x33, 0x9f, 0x11, 0x83, 0x14,
 };
 
-static const uint8_t key[BLOCK] = {0x14, 0x6a, 0xdd, 0xae, 0x53, 0xa9, 0xa7, 0x52, 0xaa, 0x08, 0x41, 0x36, 0x0b, 0xf5, 0x5a, 0x9f};
+static const uint8_t key[BLOCK] = {0x14, 0x6a, 0xdd, 0xae, 0x53, 0xa9, 0xa7, 0x52, 0xaa, 0x08, 0x41, 0x36,
+		0x0b, 0xf5, 0x5a, 0x9f};
 
 void md2_init(struct md2 *m) { *m = (struct md2){.fill = 0}; }
 
@@ -84,7 +85,8 @@ static void pad_key(uint8_t out[BLOCK], uint8_t with)
 		out[i] = key[i] ^ with;
 }
 
-void handshake_sign(const struct handshake *h, const struct handshake_device *devices, unsigned count, uint8_t out[16])
+void handshake_sign(const struct handshake *h, const struct handshake_device *devices, unsigned count,
+		uint8_t out[16])
 {
 	uint8_t pad[BLOCK], inner[BLOCK];
 	struct md2 m;
@@ -105,7 +107,8 @@ static CUresult describe(CUdevice d, struct handshake_device *out)
 {
 	CUuuid uuid;
 	int v[3];
-	static const CUdevice_attribute a[3] = {CU_DEVICE_ATTRIBUTE_PCI_DOMAIN_ID, CU_DEVICE_ATTRIBUTE_PCI_BUS_ID, CU_DEVICE_ATTRIBUTE_PCI_DEVICE_ID};
+	static const CUdevice_attribute a[3] = {CU_DEVICE_ATTRIBUTE_PCI_DOMAIN_ID,
+			CU_DEVICE_ATTRIBUTE_PCI_BUS_ID, CU_DEVICE_ATTRIBUTE_PCI_DEVICE_ID};
 	CUresult r = cuDeviceGetUuid(&uuid, d);
 	for (unsigned i = 0; i < 3 && !r; i++)
 		r = cuDeviceGetAttribute(&v[i], a[i], d);
@@ -116,12 +119,13 @@ static CUresult describe(CUdevice d, struct handshake_device *out)
 	return r;
 }
 
-CUresult handshake_answer(uint32_t version, uint64_t seconds, const void *interface, const void *integrity, const void *function,
-		uint8_t out[16])
+CUresult handshake_answer(uint32_t version, uint64_t seconds, const void *interface, const void *integrity,
+		const void *function, uint8_t out[16])
 {
 	/* Two versions out of ten are answered with a constant. */
 	if (version % 10 < 2) {
-		const uint64_t fixed[2] = {version % 10 ? 0x1841181C03CB675C : 0x3341181C03CB675C, 0x8ED383AA1F4CD1E8};
+		const uint64_t fixed[2] = {version % 10 ? 0x1841181C03CB675C : 0x3341181C03CB675C,
+				0x8ED383AA1F4CD1E8};
 		memcpy(out, fixed, sizeof fixed);
 		return CUDA_SUCCESS;
 	}
@@ -136,7 +140,8 @@ CUresult handshake_answer(uint32_t version, uint64_t seconds, const void *interf
 		r = describe(i, &devices[i]);
 	if (r)
 		return r;
-	struct handshake h = {(uint32_t)driver, version, (uint32_t)getpid(), (uint32_t)(uintptr_t)pthread_self(), (uintptr_t)interface,
+	struct handshake h = {(uint32_t)driver, version, (uint32_t)getpid(),
+			(uint32_t)(uintptr_t)pthread_self(), (uintptr_t)interface,
 		(uintptr_t)integrity, (uintptr_t)function, seconds};
 	handshake_sign(&h, devices, (unsigned)count, out);
 	return CUDA_SUCCESS;

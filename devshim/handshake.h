@@ -21,4 +21,5 @@ _Static_assert(sizeof(struct handshake) == 48, "handshake");
 struct handshake_device { uint8_t uuid[16]; int32_t pci[3]; };
 _Static_assert(sizeof(struct handshake_device) == 28, "handshake_device");
 
-void handshake_sign(const struct handshake *h, const struct handshake_device *devices, unsigned count, uint8_t out[16]);
+void handshake_sign(const struct handshake *h, const struct handshake_device *devices, unsigned count,
+		uint8_t out[16]);

@@ -47,10 +47,12 @@ static _Atomic int version;
 
 /* Variables of the driver that act at the server; the shim honours the ones about devices itself. */
 static const char *const environment[] = {
-	"CUDA_LAUNCH_BLOCKING", "CUDA_MODULE_LOADING", "CUDA_MODULE_DATA_LOADING", "CUDA_CACHE_DISABLE", "CUDA_CACHE_MAXSIZE",
-	"CUDA_FORCE_PTX_JIT", "CUDA_DISABLE_PTX_JIT", "CUDA_FORCE_JIT", "CUDA_DISABLE_JIT", "CUDA_DEVICE_MAX_CONNECTIONS",
-	"CUDA_DEVICE_MAX_COPY_CONNECTIONS", "CUDA_SCALE_LAUNCH_QUEUES", "CUDA_GRAPHS_USE_NODE_PRIORITY",
-	"CUDA_DEVICE_DEFAULT_PERSISTING_L2_CACHE_PERCENTAGE_LIMIT", "CUDA_BINARY_LOADER_THREAD_COUNT", "CUDA_MODULE_LAZY_LOADING",
+	"CUDA_LAUNCH_BLOCKING", "CUDA_MODULE_LOADING", "CUDA_MODULE_DATA_LOADING", "CUDA_CACHE_DISABLE",
+	"CUDA_CACHE_MAXSIZE", "CUDA_FORCE_PTX_JIT", "CUDA_DISABLE_PTX_JIT", "CUDA_FORCE_JIT",
+	"CUDA_DISABLE_JIT", "CUDA_DEVICE_MAX_CONNECTIONS", "CUDA_DEVICE_MAX_COPY_CONNECTIONS",
+	"CUDA_SCALE_LAUNCH_QUEUES", "CUDA_GRAPHS_USE_NODE_PRIORITY",
+	"CUDA_DEVICE_DEFAULT_PERSISTING_L2_CACHE_PERCENTAGE_LIMIT", "CUDA_BINARY_LOADER_THREAD_COUNT",
+	"CUDA_MODULE_LAZY_LOADING",
 };
 
 CUresult process_die(int error, const char *what)
@@ -144,11 +146,12 @@ int process_thread(void *(*run)(void *), void *arg, size_t stack, const char *na
 		return -ENOMEM;
 	*s = (struct start){.run = run, .arg = arg};
 	strncpy(s->name, name, sizeof s->name - 1);
+	const size_t least = (size_t)PTHREAD_STACK_MIN;
 	pthread_attr_t attr;
 	pthread_attr_init(&attr);
 	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
 	if (stack)
-		pthread_attr_setstacksize(&attr, stack < (size_t)PTHREAD_STACK_MIN ? (size_t)PTHREAD_STACK_MIN : stack);
+		pthread_attr_setstacksize(&attr, stack < least ? least : stack);
 	/* The application's signals are for its own threads. */
 	sigset_t all, before;
 	sigfillset(&all);
@@ -235,7 +238,8 @@ static CUresult hello(struct thread *t)
 	put_hello(&m);
 	if (m.bad)
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	struct record r = {.bytes = t->out, .head_len = (uint32_t)m.len, .kind = FRAME_HELLO, .thread = t->id};
+	struct record r = {.bytes = t->out, .head_len = (uint32_t)m.len, .kind = FRAME_HELLO,
+			.thread = t->id};
 	struct answer a;
 	t->exchanged = true;
 	int e = channel_wait(&r, 8192, &a);

@@ -25,11 +25,13 @@ static unsigned first_of(const char *base)
 	return low < proc_count && strcmp(procs[low].base, base) == 0 ? low : proc_count;
 }
 
-const struct proc *proc_find(const char *base, int version, cuuint64_t flags, CUdriverProcAddressQueryResult *status)
+const struct proc *proc_find(const char *base, int version, cuuint64_t flags,
+		CUdriverProcAddressQueryResult *status)
 {
 	const struct proc *plain = NULL, *ptds = NULL;
 	unsigned i = first_of(base);
-	*status = i < proc_count ? CU_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT : CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND;
+	*status = i < proc_count ? CU_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT :
+			CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND;
 	for (; i < proc_count && strcmp(procs[i].base, base) == 0; i++) {
 		const struct proc *p = &procs[i];
 		if (p->version > version)
@@ -39,7 +41,8 @@ const struct proc *proc_find(const char *base, int version, cuuint64_t flags, CU
 		else
 			plain = !plain || p->version >= plain->version ? p : plain;
 	}
-	const struct proc *found = flags & CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM && ptds ? ptds : plain;
+	const struct proc *found = flags & CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM && ptds ? ptds :
+			plain;
 	if (found)
 		*status = CU_GET_PROC_ADDRESS_SUCCESS;
 	return found;
@@ -48,7 +51,8 @@ const struct proc *proc_find(const char *base, int version, cuuint64_t flags, CU
 CUresult cuGetProcAddress_v2(const char *symbol, void **pfn, int cudaVersion, cuuint64_t flags,
 		CUdriverProcAddressQueryResult *symbolStatus)
 {
-	const cuuint64_t known = CU_GET_PROC_ADDRESS_LEGACY_STREAM | CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM;
+	const cuuint64_t known = CU_GET_PROC_ADDRESS_LEGACY_STREAM |
+			CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM;
 	CUdriverProcAddressQueryResult status;
 	if (!symbol || !pfn || flags & ~known || flags == known)
 		return CUDA_ERROR_INVALID_VALUE;

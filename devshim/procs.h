@@ -21,4 +21,5 @@ extern const unsigned proc_count;
 
 /* The entry for a base name, a CUDA version, and flags of cuGetProcAddress; NULL with the reason in
  * *status. */
-const struct proc *proc_find(const char *base, int version, cuuint64_t flags, CUdriverProcAddressQueryResult *status);
+const struct proc *proc_find(const char *base, int version, cuuint64_t flags,
+		CUdriverProcAddressQueryResult *status);

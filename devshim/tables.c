@@ -67,16 +67,17 @@ static CUresult cudart_load_fatbin(const void *fatbin, CUmodule *out, void *a, v
 	return out && fatbin ? cuModuleLoadData(out, fatbin) : CUDA_ERROR_INVALID_VALUE;
 }
 
-static CUresult cudart_launch(CUfunction f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz, unsigned shared,
-		CUstream stream, void **extra)
+static CUresult cudart_launch(CUfunction f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,
+		unsigned bz, unsigned shared, CUstream stream, void **extra)
 {
 	return cuLaunchKernel(f, gx, gy, gz, bx, by, bz, shared, stream, NULL, extra);
 }
 
 static CUresult cudart_preload(void) { return CUDA_SUCCESS; }
 
-static const word cudart[13] = {SIZE(13), cudart_load, cudart_primary, unknown_cudart, unknown_cudart, unknown_cudart, cudart_load_with,
-	cudart_unload, cudart_load_fatbin, cudart_launch, unknown_cudart, unknown_cudart, cudart_preload};
+static const word cudart[13] = {SIZE(13), cudart_load, cudart_primary, unknown_cudart, unknown_cudart,
+	unknown_cudart, cudart_load_with, cudart_unload, cudart_load_fatbin, cudart_launch, unknown_cudart,
+	unknown_cudart, cudart_preload};
 
 /* ---- profiler hooks: flags by the number of a runtime function, all off. Counts are of entries; newer
  * runtimes want more than older ones had. */
@@ -95,7 +96,8 @@ static void hooks_other(void **flags, size_t *count)
 	*count = sizeof hooks_more / sizeof *hooks_more;
 }
 
-static const word hooks[7] = {SIZE(7), unknown_hooks, hooks_api, unknown_hooks, unknown_hooks, unknown_hooks, hooks_other};
+static const word hooks[7] = {SIZE(7), unknown_hooks, hooks_api, unknown_hooks, unknown_hooks, unknown_hooks,
+		hooks_other};
 
 static CUresult tls_current(CUcontext *out) { return cuCtxGetCurrent(out); }
 static const word tls[4] = {SIZE(4), unknown_tls, tls_current, unknown_tls};
@@ -115,7 +117,8 @@ static pthread_mutex_t kept_lock = PTHREAD_MUTEX_INITIALIZER;
 static _Atomic uint64_t kept_version = 1;   /* changes with every change of the table */
 
 #define SEEN 4
-static _Thread_local struct { uint64_t version; CUcontext ctx; void *key, *value; } seen[SEEN] __attribute__((tls_model("initial-exec")));
+struct seen { uint64_t version; CUcontext ctx; void *key, *value; };
+static _Thread_local struct seen seen[SEEN] __attribute__((tls_model("initial-exec")));
 
 static unsigned bucket(CUcontext ctx, const void *key)
 {
@@ -254,7 +257,8 @@ static CUresult checks_wrapped(CUcontext ctx, unsigned *wrapped, CUcontext *inne
 
 static unsigned checks_flag(void) { return 0; }
 
-static const word checks[16] = {SIZE(16), unknown_checks, checks_wrapped, checks_flag, [4 ... 15] = unknown_checks};
+static const word checks[16] = {SIZE(16), unknown_checks, checks_wrapped, checks_flag,
+		[4 ... 15] = unknown_checks};
 
 /* ---- the runtime's self-test */
 
@@ -322,12 +326,15 @@ static CUresult ctx_id_stream_id(CUcontext ctx, void *internal, uint64_t *id)
 	return r;
 }
 
-static const word ctx_id[90] = {SIZE(90), [1 ... 2] = unknown_ctx_id, ctx_id_device, ctx_id_id, [5 ... 38] = unknown_ctx_id,
-	[39] = ctx_id_stream_id, [40 ... 50] = unknown_ctx_id, [51] = ctx_id_stream, [52 ... 89] = unknown_ctx_id};
+static const word ctx_id[90] = {SIZE(90), [1 ... 2] = unknown_ctx_id, ctx_id_device, ctx_id_id,
+	[5 ... 38] = unknown_ctx_id, [39] = ctx_id_stream_id,
+	[40 ... 50] = unknown_ctx_id, [51] = ctx_id_stream,
+	[52 ... 89] = unknown_ctx_id};
 
 /* ---- functions of a module. Answers their number, not a code. */
 
-static unsigned func_enumerate(CUcontext ctx, CUmodule module, void (*each)(void *user, CUfunction f, uint64_t unused), void *user)
+static unsigned func_enumerate(CUcontext ctx, CUmodule module,
+		void (*each)(void *user, CUfunction f, uint64_t unused), void *user)
 {
 	(void)ctx;
 	unsigned n = 0;
@@ -342,7 +349,8 @@ static unsigned func_enumerate(CUcontext ctx, CUmodule module, void (*each)(void
 	return n;
 }
 
-static const word func[64] = {SIZE(64), [1 ... 6] = unknown_func, [7] = func_enumerate, [8 ... 63] = unknown_func};
+static const word func[64] = {SIZE(64), [1 ... 6] = unknown_func, [7] = func_enumerate,
+		[8 ... 63] = unknown_func};
 
 /* ---- a list that cuBLASLt can do without, but whose absence kills it. */
 
@@ -353,20 +361,21 @@ static CUresult lt_list_get(void **list, size_t *n)
 	return CUDA_ERROR_NOT_SUPPORTED;
 }
 
-static const word lt_list[16] = {SIZE(16), [1 ... 3] = unknown_lt_list, lt_list_get, [5 ... 15] = unknown_lt_list};
+static const word lt_list[16] = {SIZE(16), [1 ... 3] = unknown_lt_list, lt_list_get,
+		[5 ... 15] = unknown_lt_list};
 
 /* ---- the tables by name. Everything else is refused, which all callers but those above take well. */
 
-static const struct { uint8_t id[16]; const word *table; } tables[] = {
-	{{0x6b, 0xd5, 0xfb, 0x6c, 0x5b, 0xf4, 0xe7, 0x4a, 0x89, 0x87, 0xd9, 0x39, 0x12, 0xfd, 0x9d, 0xf9}, cudart},
-	{{0xa0, 0x94, 0x79, 0x8c, 0x2e, 0x74, 0x2e, 0x74, 0x93, 0xf2, 0x08, 0x00, 0x20, 0x0c, 0x0a, 0x66}, hooks},
-	{{0x42, 0xd8, 0x5a, 0x81, 0x23, 0xf6, 0xcb, 0x47, 0x82, 0x98, 0xf6, 0xe7, 0x8a, 0x3a, 0xec, 0xdc}, tls},
-	{{0xc6, 0x93, 0x33, 0x6e, 0x11, 0x21, 0xdf, 0x11, 0xa8, 0xc3, 0x68, 0xf3, 0x55, 0xd8, 0x95, 0x93}, cls},
-	{{0x26, 0x3e, 0x88, 0x60, 0x7c, 0xd2, 0x61, 0x43, 0x92, 0xf6, 0xbb, 0xd5, 0x00, 0x6d, 0xfa, 0x7e}, checks},
-	{{0xd4, 0x08, 0x20, 0x55, 0xbd, 0xe6, 0x70, 0x4b, 0x8d, 0x34, 0xba, 0x12, 0x3c, 0x66, 0xe1, 0xf2}, integrity},
-	{{0x21, 0x31, 0x8c, 0x60, 0x97, 0x14, 0x32, 0x48, 0x8c, 0xa6, 0x41, 0xff, 0x73, 0x24, 0xc8, 0xf2}, ctx_id},
-	{{0x6e, 0x16, 0x3f, 0xbe, 0xb9, 0x58, 0x44, 0x4d, 0x83, 0x5c, 0xe1, 0x82, 0xaf, 0xf1, 0x99, 0x1e}, func},
-	{{0x17, 0x34, 0xdc, 0x26, 0x80, 0x0d, 0x47, 0x45, 0x87, 0x26, 0xc0, 0xf1, 0xe7, 0xdd, 0x8b, 0xca}, lt_list},
+static const struct { const char *id; const word *table; } tables[] = {
+	{"\x6b\xd5\xfb\x6c\x5b\xf4\xe7\x4a\x89\x87\xd9\x39\x12\xfd\x9d\xf9", cudart},
+	{"\xa0\x94\x79\x8c\x2e\x74\x2e\x74\x93\xf2\x08\x00\x20\x0c\x0a\x66", hooks},
+	{"\x42\xd8\x5a\x81\x23\xf6\xcb\x47\x82\x98\xf6\xe7\x8a\x3a\xec\xdc", tls},
+	{"\xc6\x93\x33\x6e\x11\x21\xdf\x11\xa8\xc3\x68\xf3\x55\xd8\x95\x93", cls},
+	{"\x26\x3e\x88\x60\x7c\xd2\x61\x43\x92\xf6\xbb\xd5\x00\x6d\xfa\x7e", checks},
+	{"\xd4\x08\x20\x55\xbd\xe6\x70\x4b\x8d\x34\xba\x12\x3c\x66\xe1\xf2", integrity},
+	{"\x21\x31\x8c\x60\x97\x14\x32\x48\x8c\xa6\x41\xff\x73\x24\xc8\xf2", ctx_id},
+	{"\x6e\x16\x3f\xbe\xb9\x58\x44\x4d\x83\x5c\xe1\x82\xaf\xf1\x99\x1e", func},
+	{"\x17\x34\xdc\x26\x80\x0d\x47\x45\x87\x26\xc0\xf1\xe7\xdd\x8b\xca", lt_list},
 };
 
 CUresult cuGetExportTable(const void **ppExportTable, const CUuuid *pExportTableId)
@@ -375,7 +384,7 @@ CUresult cuGetExportTable(const void **ppExportTable, const CUuuid *pExportTable
 		return CUDA_ERROR_INVALID_VALUE;
 	const uint8_t *id = (const uint8_t *)pExportTableId->bytes;
 	for (unsigned i = 0; i < sizeof tables / sizeof *tables; i++) {
-		if (memcmp(tables[i].id, id, sizeof tables[i].id) == 0) {
+		if (memcmp(tables[i].id, id, sizeof *pExportTableId) == 0) {
 			*ppExportTable = tables[i].table;
 			return CUDA_SUCCESS;
 		}

@@ -16,5 +16,5 @@ void tables_context_died(CUcontext ctx);
 
 /* The integrity answer (handshake.c, left out by `make HANDSHAKE=no`): fills out for a caller that gave
  * version and seconds. The addresses of the two tables and of the function are part of it. */
-CUresult handshake_answer(uint32_t version, uint64_t seconds, const void *interface, const void *integrity, const void *function,
-		uint8_t out[16]) __attribute__((weak));
+CUresult handshake_answer(uint32_t version, uint64_t seconds, const void *interface, const void *integrity,
+		const void *function, uint8_t out[16]) __attribute__((weak));

@@ -29,7 +29,8 @@ static uint64_t bytes_of(const struct transfer *t) { return (uint64_t)t->width *
 
 static bool is_plain(const struct transfer *t)
 {
-	return (t->height == 1 || t->pitch == t->width) && (t->depth == 1 || t->slice == t->pitch * t->height);
+	return (t->height == 1 || t->pitch == t->width) &&
+			(t->depth == 1 || t->slice == t->pitch * t->height);
 }
 
 uint64_t transfer_new(const struct transfer *t)
@@ -94,7 +95,8 @@ bool transfer_place(const struct transfer *t, uint64_t offset, const void *p, si
 	for (size_t at = 0; at < n;) {
 		uint64_t row = (offset + at) / t->width, in_row = (offset + at) % t->width;
 		size_t part = t->width - in_row < n - at ? t->width - in_row : n - at;
-		memcpy(t->to + row / t->height * t->slice + row % t->height * t->pitch + in_row, (const uint8_t *)p + at, part);
+		memcpy(t->to + row / t->height * t->slice + row % t->height * t->pitch + in_row,
+				(const uint8_t *)p + at, part);
 		at += part;
 	}
 	return true;

@@ -22,7 +22,8 @@ struct transfer {
 uint64_t transfer_new(const struct transfer *t);
 static inline uint64_t transfer_new_plain(void *to, size_t n)
 {
-	return transfer_new(&(struct transfer){.to = to, .width = n, .height = 1, .depth = 1, .pitch = n, .slice = n});
+	return transfer_new(&(struct transfer){.to = to, .width = n, .height = 1, .depth = 1, .pitch = n,
+			.slice = n});
 }
 /* Forgets a transfer whose call failed. */
 void transfer_drop(uint64_t id);

@@ -21,7 +21,7 @@
 
 #define BUFFER (LIMIT_UPCALL + LIMIT_REPLY + sizeof(struct frame))
 #define BUCKETS 256
-#define UPCALL_HEAD 16          /* bytes that the server leaves for the head of an UPCALL beside its deliveries */
+#define UPCALL_HEAD 16          /* bytes that the server keeps for an UPCALL's head beside its deliveries */
 #define DRAIN_MS 2000           /* the text is in the daemon already */
 
 struct function {
@@ -49,7 +49,8 @@ static struct {
 	uint16_t printed;           /* OUTPUT frames written, as in REPLY's `call` */
 	uint64_t last;
 	struct function *bucket[BUCKETS];
-} upcall = {.lock = PTHREAD_MUTEX_INITIALIZER, .printed_more = PTHREAD_COND_INITIALIZER, .turns_end = &upcall.turns,
+} upcall = {.lock = PTHREAD_MUTEX_INITIALIZER, .printed_more = PTHREAD_COND_INITIALIZER,
+		.turns_end = &upcall.turns,
 	.turn_came = PTHREAD_COND_INITIALIZER};
 static _Thread_local bool inside __attribute__((tls_model("initial-exec")));
 
@@ -203,7 +204,8 @@ static bool start(void)
 	if (upcall.started)
 		return true;
 	void *buffer = malloc(BUFFER);
-	if (buffer && process_thread(turns, NULL, 0, "scuda-host") == 0 && process_thread(upcalls, buffer, 0, "scuda-upcall") == 0)
+	if (buffer && process_thread(turns, NULL, 0, "scuda-host") == 0 &&
+			process_thread(upcalls, buffer, 0, "scuda-upcall") == 0)
 		return upcall.started = true;
 	free(buffer);
 	return false;
@@ -218,7 +220,8 @@ uint64_t upcall_new(void (*fn)(void *arg), void *arg, bool once, bool foreign)
 		pthread_mutex_lock(&upcall.lock);
 		if (start()) {
 			id = ++upcall.last;
-			*f = (struct function){.next = upcall.bucket[id % BUCKETS], .id = id, .run = fn, .arg = arg, .once = once,
+			*f = (struct function){.next = upcall.bucket[id % BUCKETS], .id = id, .run = fn,
+					.arg = arg, .once = once,
 				.foreign = foreign};
 			upcall.bucket[id % BUCKETS] = f;
 		}

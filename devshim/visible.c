@@ -31,7 +31,8 @@ static void sort_by_address(const struct device *all, unsigned *order, unsigned 
 static void uuid_text(const struct device *d, char out[41])
 {
 	const uint8_t *u = d->uuid;
-	snprintf(out, 41, "GPU-%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x", u[0], u[1], u[2], u[3], u[4], u[5],
+	snprintf(out, 41, "GPU-%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x", u[0],
+			u[1], u[2], u[3], u[4], u[5],
 		u[6], u[7], u[8], u[9], u[10], u[11], u[12], u[13], u[14], u[15]);
 }
 
@@ -66,7 +67,8 @@ static int entry(const struct device *all, const unsigned *order, unsigned n, co
 	return index < n ? (int)order[index] : -1;
 }
 
-unsigned visible_select(const struct device *all, unsigned n, const char *order_text, const char *visible, unsigned *out)
+unsigned visible_select(const struct device *all, unsigned n, const char *order_text, const char *visible,
+		unsigned *out)
 {
 	unsigned order[LIMIT_DEVICES], count = 0;
 	bool named[LIMIT_DEVICES] = {0};

@@ -5,4 +5,5 @@
 #include "devshim/device.h"
 
 /* Fills out[] with indices of all[0..n); returns how many. NULL: the variable is not set. */
-unsigned visible_select(const struct device *all, unsigned n, const char *order, const char *visible, unsigned *out);
+unsigned visible_select(const struct device *all, unsigned n, const char *order, const char *visible,
+		unsigned *out);

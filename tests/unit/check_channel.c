@@ -172,7 +172,8 @@ static long fake_syscall(long number, ...)
 {
 	va_list ap;
 	va_start(ap, number);
-	long a = va_arg(ap, long), b = va_arg(ap, long), c = va_arg(ap, long), d = va_arg(ap, long), e = va_arg(ap, long), f = va_arg(ap, long);
+	long a = va_arg(ap, long), b = va_arg(ap, long), c = va_arg(ap, long), d = va_arg(ap, long),
+			e = va_arg(ap, long), f = va_arg(ap, long);
 	va_end(ap);
 	if (number == SYS_futex)
 		return syscall(number, a, b, c, d, e, f);
@@ -198,12 +199,14 @@ static long fake_syscall(long number, ...)
 
 /* ---- the tests */
 
-static int send_record(enum frame_kind kind, uint32_t thread, const void *bulk, size_t bulk_len, struct answer *a)
+static int send_record(enum frame_kind kind, uint32_t thread, const void *bulk, size_t bulk_len,
+		struct answer *a)
 {
 	uint8_t bytes[sizeof(struct frame) + 8];
 	uint64_t again = thread;
 	memcpy(bytes + sizeof(struct frame), &again, 8);
-	struct record r = {.bytes = bytes, .head_len = 8, .kind = (uint8_t)kind, .thread = thread, .bulk = bulk, .bulk_len = bulk_len};
+	struct record r = {.bytes = bytes, .head_len = 8, .kind = (uint8_t)kind, .thread = thread,
+			.bulk = bulk, .bulk_len = bulk_len};
 	return kind == FRAME_POST ? channel_post(&r) : channel_wait(&r, 0, a);
 }
 
@@ -222,7 +225,8 @@ START_TEST(posts_then_wait)
 }
 END_TEST
 
-static const size_t sizes[] = {0, 1, 100, 4096, 16300, 16383, 32768, 32769, 65536, 1048575, 1048576, 1048577, 5000001};
+static const size_t sizes[] = {0, 1, 100, 4096, 16300, 16383, 32768, 32769, 65536, 1048575, 1048576, 1048577,
+		5000001};
 START_TEST(bulk)
 {
 	static uint8_t data[5000001 + 4096];

@@ -46,7 +46,8 @@ START_TEST(life)
 	handle_drop(HANDLE_CUstream, a);
 	ck_assert(handle_live(HANDLE_CUevent, a));
 	handle_drop(HANDLE_CUevent, a);
-	ck_assert(!handle_live(HANDLE_CUevent, a) && !handle_data(HANDLE_CUevent, a) && !handle_set_data(HANDLE_CUevent, a, a));
+	ck_assert(!handle_live(HANDLE_CUevent, a) && !handle_data(HANDLE_CUevent, a) &&
+			!handle_set_data(HANDLE_CUevent, a, a));
 	put_value(HANDLE_CUevent, a, false);
 	handle_drop(HANDLE_CUevent, a);
 	ck_assert(handle_live(HANDLE_CUevent, b));
@@ -54,14 +55,17 @@ START_TEST(life)
 }
 END_TEST
 
-static const uintptr_t nonsense[] = {0, 1, 3, 0xdeadbeef, 0x7fff12345678, UINTPTR_MAX, (uintptr_t)HANDLE_CUevent << 56, (uintptr_t)HANDLE_CUevent << 56 | 0x2000,
-	(uintptr_t)HANDLE_CUevent << 56 | 1ull << 40 | 0x2000, (uintptr_t)HANDLE_CUevent << 56 | UINT32_MAX, 0xffull << 56 | 0x2000};
+static const uintptr_t nonsense[] = {0, 1, 3, 0xdeadbeef, 0x7fff12345678, UINTPTR_MAX,
+		(uintptr_t)HANDLE_CUevent << 56, (uintptr_t)HANDLE_CUevent << 56 | 0x2000,
+	(uintptr_t)HANDLE_CUevent << 56 | 1ull << 40 | 0x2000, (uintptr_t)HANDLE_CUevent << 56 | UINT32_MAX,
+			0xffull << 56 | 0x2000};
 START_TEST(refuses)
 {
 	ck_assert(!handle_live(HANDLE_CUevent, (void *)nonsense[_i]));
 	put_value(HANDLE_CUevent, (void *)nonsense[_i], false);
 	handle_drop(HANDLE_CUevent, (void *)nonsense[_i]);
-	ck_assert(!handle_live(HANDLE_NONE, (void *)nonsense[_i]) && !handle_live(HANDLE_TYPES, (void *)nonsense[_i]));
+	ck_assert(!handle_live(HANDLE_NONE, (void *)nonsense[_i]) &&
+			!handle_live(HANDLE_TYPES, (void *)nonsense[_i]));
 }
 END_TEST
 
@@ -80,9 +84,11 @@ END_TEST
 
 START_TEST(from_server)
 {
-	uint64_t kernel = (uint64_t)HANDLE_CUkernel << 56 | 0x80000005, function = (uint64_t)HANDLE_CUfunction << 56 | 0x80000006;
+	uint64_t kernel = (uint64_t)HANDLE_CUkernel << 56 | 0x80000005,
+			function = (uint64_t)HANDLE_CUfunction << 56 | 0x80000006;
 	ck_assert_ptr_eq(get_value(HANDLE_CUkernel, 0, true), NULL);
-	ck_assert(get_value(HANDLE_CUkernel, kernel, true) == (void *)kernel && handle_live(HANDLE_CUkernel, (void *)kernel));
+	ck_assert(get_value(HANDLE_CUkernel, kernel, true) == (void *)kernel &&
+			handle_live(HANDLE_CUkernel, (void *)kernel));
 	ck_assert(get_value(HANDLE_CUfunction, function, true) == (void *)function);
 	get_value(HANDLE_CUfunction, (uint64_t)HANDLE_CUevent << 56 | 0x80000007, false);
 	get_value(HANDLE_CUfunction, 0x80000007, false);
@@ -101,7 +107,8 @@ static void release(const void *h, void *data)
 
 START_TEST(context_dies)
 {
-	struct context one = {.handle = handle_value(HANDLE_CUcontext, 0x1000)}, two = {.handle = handle_value(HANDLE_CUcontext, 0x1001)};
+	struct context one = {.handle = handle_value(HANDLE_CUcontext, 0x1000)},
+			two = {.handle = handle_value(HANDLE_CUcontext, 0x1001)};
 	void *mine[9000], *other, *graph, *late;
 	handle_on_drop(HANDLE_CUstream, release);
 	thread_self()->current = &one;
@@ -119,7 +126,8 @@ START_TEST(context_dies)
 	ck_assert_uint_eq(released, 9000);
 	for (unsigned i = 0; i < 9000; i++)
 		ck_assert(!handle_live(HANDLE_CUstream, mine[i]));
-	ck_assert(!handle_live(HANDLE_CUmodule, late) && handle_live(HANDLE_CUstream, other) && handle_live(HANDLE_CUgraph, graph));
+	ck_assert(!handle_live(HANDLE_CUmodule, late) && handle_live(HANDLE_CUstream, other) &&
+			handle_live(HANDLE_CUgraph, graph));
 }
 END_TEST
 

@@ -7,9 +7,17 @@
 
 static int device_count = 1;
 CUresult cuDriverGetVersion(int *v) { return *v = 13000, CUDA_SUCCESS; }
-CUresult cuDeviceGetCount(int *n) { return *n = device_count, device_count < 0 ? CUDA_ERROR_NOT_INITIALIZED : CUDA_SUCCESS; }
+CUresult cuDeviceGetCount(int *n)
+{
+	*n = device_count;
+	return device_count < 0 ? CUDA_ERROR_NOT_INITIALIZED : CUDA_SUCCESS;
+}
 CUresult cuDeviceGetUuid(CUuuid *u, CUdevice d) { return memset(u->bytes, 'a' + d, 16), CUDA_SUCCESS; }
-CUresult cuDeviceGetAttribute(int *v, CUdevice_attribute a, CUdevice d) { return *v = (int)a + d, CUDA_SUCCESS; }
+CUresult cuDeviceGetAttribute(int *v, CUdevice_attribute a, CUdevice d)
+{
+	*v = (int)a + d;
+	return CUDA_SUCCESS;
+}
 
 static const char *hex(const uint8_t b[16])
 {
@@ -25,7 +33,8 @@ static const struct { const char *text, *digest; } vectors[] = {
 	{"abc", "da853b0d3f88d99b30283a69e6ded6bb"},
 	{"message digest", "ab4f496bfb2a530b219ff33031fe06b0"},
 	{"abcdefghijklmnopqrstuvwxyz", "4e8ddff3650292ab5a4108c3aa47940b"},
-	{"12345678901234567890123456789012345678901234567890123456789012345678901234567890", "d5976f79d83d3a0dc9806c3c66f3efd8"},
+	{"12345678901234567890123456789012345678901234567890123456789012345678901234567890",
+			"d5976f79d83d3a0dc9806c3c66f3efd8"},
 };
 
 START_TEST(digests)
@@ -41,8 +50,10 @@ END_TEST
 
 START_TEST(sample)
 {
-	static const uint8_t uuid[16] = {0x67, 0x22, 0xCB, 0xCF, 0xC6, 0x61, 0xF2, 0x92, 0x74, 0xD6, 0xED, 0x23, 0x2A, 0x32, 0x13, 0x1C};
-	const struct handshake h = {12020, 0x2B4A, 0x4D08, 0x2B78, 0x7FF8C80717F0, 0x7FF8C825E4B0, 0x7FF8C7DD0AD0, 0x64A365EE};
+	static const uint8_t uuid[16] = {0x67, 0x22, 0xCB, 0xCF, 0xC6, 0x61, 0xF2, 0x92, 0x74, 0xD6, 0xED,
+			0x23, 0x2A, 0x32, 0x13, 0x1C};
+	const struct handshake h = {12020, 0x2B4A, 0x4D08, 0x2B78, 0x7FF8C80717F0, 0x7FF8C825E4B0,
+			0x7FF8C7DD0AD0, 0x64A365EE};
 	struct handshake_device d = {.pci = {0, 4, 0}};
 	uint8_t out[16], turned[16];
 	memcpy(d.uuid, uuid, sizeof uuid);
@@ -66,7 +77,8 @@ END_TEST
 START_TEST(answer_signs_all)
 {
 	uint8_t out[16], want[16];
-	struct handshake h = {13000, 13002, (uint32_t)getpid(), (uint32_t)(uintptr_t)pthread_self(), 1, 2, 3, 77};
+	struct handshake h = {13000, 13002, (uint32_t)getpid(), (uint32_t)(uintptr_t)pthread_self(), 1, 2, 3,
+			77};
 	struct handshake_device d[2];
 	device_count = 2;
 	for (int i = 0; i < 2; i++) {

@@ -60,7 +60,8 @@ START_TEST(finds)
 	CUdriverProcAddressQueryResult status = (CUdriverProcAddressQueryResult)9;
 	void *want = dlsym(lib, found[_i].symbol);
 	ck_assert_msg(want != NULL, "%s is not exported", found[_i].symbol);
-	ck_assert_int_eq(get2(found[_i].base, &fn, found[_i].version, found[_i].flags, &status), CUDA_SUCCESS);
+	ck_assert_int_eq(get2(found[_i].base, &fn, found[_i].version, found[_i].flags, &status),
+			CUDA_SUCCESS);
 	ck_assert_msg(fn == want, "%s %d", found[_i].base, found[_i].version);
 	ck_assert_int_eq(status, CU_GET_PROC_ADDRESS_SUCCESS);
 	ck_assert_int_eq(get1(found[_i].base, &fn1, found[_i].version, found[_i].flags), CUDA_SUCCESS);
@@ -103,7 +104,8 @@ END_TEST
 
 START_TEST(exports_only_the_interface)
 {
-	static const char *const hidden[] = {"call_begin", "channel_open", "put_u64", "procs", "tables_context_died", "msgpack_pack_int"};
+	static const char *const hidden[] = {"call_begin", "channel_open", "put_u64", "procs",
+			"tables_context_died", "msgpack_pack_int"};
 	for (unsigned i = 0; i < sizeof hidden / sizeof *hidden; i++)
 		ck_assert_msg(dlsym(lib, hidden[i]) == NULL, "%s is visible", hidden[i]);
 	ck_assert(dlsym(lib, "scudafs_shim_marker") != NULL);

@@ -56,7 +56,8 @@ START_TEST(selects)
 	unsigned n = visible_select(all, 4, cases[_i].order, cases[_i].visible, out);
 	for (unsigned i = 0; i < n; i++)
 		got[i] = (char)('0' + out[i]);
-	ck_assert_msg(strcmp(got, cases[_i].want) == 0, "%s: %s, not %s", cases[_i].visible ? cases[_i].visible : "unset", got, cases[_i].want);
+	ck_assert_msg(strcmp(got, cases[_i].want) == 0, "%s: %s, not %s", cases[_i].visible ?
+			cases[_i].visible : "unset", got, cases[_i].want);
 }
 END_TEST
 
