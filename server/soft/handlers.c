@@ -62,10 +62,12 @@ INLINE float canonical(float x) { return x != x ? bits_f32(0x7fffffff) : x; }
 #define SLOT(T, s) ((L_##T *)__builtin_assume_aligned(w->r + (s), 64))
 #define EACH _Pragma("GCC ivdep") for (int l = 0; l < LANES; l++)
 
-#define LOOP(name, D, READ, expr) \
+/* The pointers are taken before the loop: the compiler cannot know that no slot overlaps the operation. */
+#define LOOP(name, D, POINT, READ, expr) \
 	static const struct op *f_##name(struct warp *w, const struct op *o) \
 	{ \
 		L_##D *d = SLOT(D, o->d); \
+		POINT \
 		EACH { READ d[l] = W_##D((V_##D)(expr)); } \
 		return o + 1; \
 	} \
@@ -73,13 +75,15 @@ INLINE float canonical(float x) { return x != x ? bits_f32(0x7fffffff) : x; }
 	{ \
 		L_##D *d = SLOT(D, o->d); \
 		const int32_t *m = __builtin_assume_aligned(w->lm, 64); \
+		POINT \
 		EACH { READ L_##D r_ = W_##D((V_##D)(expr)); d[l] = m[l] ? r_ : d[l]; } \
 		return o + 1; \
 	}
-#define GET(T, v) V_##T v = (V_##T)R_##T(SLOT(T, o->v)[l]);
-#define U1(name, D, A, expr) LOOP(name, D, GET(A, a), expr)
-#define B2(name, D, A, B, expr) LOOP(name, D, GET(A, a) GET(B, b), expr)
-#define T3(name, D, A, B, C, expr) LOOP(name, D, GET(A, a) GET(B, b) GET(C, c), expr)
+#define AT(T, v) const L_##T *v##_ = SLOT(T, o->v);
+#define GET(T, v) V_##T v = (V_##T)R_##T(v##_[l]);
+#define U1(name, D, A, expr) LOOP(name, D, AT(A, a), GET(A, a), expr)
+#define B2(name, D, A, B, expr) LOOP(name, D, AT(A, a) AT(B, b), GET(A, a) GET(B, b), expr)
+#define T3(name, D, A, B, C, expr) LOOP(name, D, AT(A, a) AT(B, b) AT(C, c), GET(A, a) GET(B, b) GET(C, c), expr)
 #define RAW(name)
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wunused-value"
