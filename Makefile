@@ -46,7 +46,7 @@ artefacts := calls.h calls.c driver.h driver.c remote.h stubs.c serve.c procs.c 
 headers  := $(addprefix $(B)/gen/cuda.,calls.h driver.h remote.h flavours.h)
 
 $(B)/obj/scudafs/%.o $(B)/obj/mount/%.o: INC = $(shell pkg-config --cflags fuse3)
-$(B)/obj/server/soft/%.o: INC = -ffp-contract=off -fno-math-errno
+$(B)/obj/server/soft/%.o: INC = -ffp-contract=off -fno-math-errno -fno-trapping-math
 
 $(B)/obj/gen/%.o: $(B)/gen/%.c | $(headers)
 	@mkdir -p $(@D)
