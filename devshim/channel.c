@@ -494,6 +494,15 @@ int channel_open(const char *path)
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	if (fd < 0)
 		return e;
+	if (fd <= STDERR_FILENO) {
+		/* The program has closed a standard stream: what it prints must not end here. */
+		int high = fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+		e = -errno;
+		close(fd);
+		if (high < 0)
+			return e;
+		fd = high;
+	}
 	channel.seq = channel.batch = 0;
 	channel.queue.len = 0;
 	channel.fd = fd;

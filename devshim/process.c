@@ -158,6 +158,13 @@ int process_thread(void *(*run)(void *), void *arg, size_t stack, const char *na
 	pthread_sigmask(SIG_SETMASK, &all, &before);
 	pthread_t t;
 	int e = pthread_create(&t, &attr, start_thread, s);
+	if (e == EINVAL && stack) {
+		/* A program's thread-local variables may need more than the small stack that we asked for. */
+		pthread_attr_destroy(&attr);
+		pthread_attr_init(&attr);
+		pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
+		e = pthread_create(&t, &attr, start_thread, s);
+	}
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	pthread_attr_destroy(&attr);
 	if (e)
