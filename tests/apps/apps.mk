@@ -29,7 +29,8 @@ $(A)/obj/ptds.o: NVEXTRA = --default-stream per-thread
 $(filter-out $(A)/rdc,$(filter-out %.shared %.fat %.plain,$(runtime))): $(A)/%: $(A)/obj/%.o
 	$(NVCC) -cudart static -o $@ $< -lpthread
 $(filter %.shared,$(runtime)): $(A)/%.shared: $(A)/obj/%.o
-	$(NVCC) -cudart shared -Xlinker -rpath,$(CUDA)/lib64 -o $@ $< -lpthread
+	$(NVCC) -cudart shared -Xlinker -rpath,$(CUDA)/lib64 -o $@ $< $(SHARED_LIBS) -lpthread
+$(A)/blas.shared: SHARED_LIBS = -lcublas
 $(filter %.fat,$(runtime)): $(A)/%.fat: tests/apps/%.cu tests/apps/app.h
 	@mkdir -p $(@D)
 	$(NVCC) $(NVFLAGS) -arch=all-major -o $@ $<

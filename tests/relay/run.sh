@@ -3,7 +3,6 @@
 # The daemon against a fake server: every operation of the session node, then every way in which a party can go away. No shim, no real server.
 # Usage: tests/relay/run.sh [DIR]: DIR has bin/scudafs (default build). Exit 77: no /dev/fuse here.
 set -u
-export TSAN_OPTIONS="suppressions=$(dirname "$(readlink -f "$0")")/tsan.supp ${TSAN_OPTIONS:-}"
 cd "$(dirname "$0")/../.."
 dir=${1:-build}
 [ -c /dev/fuse ] && [ -w /dev/fuse ] || exit 77
@@ -37,7 +36,7 @@ client() { timeout 60 "$tmp/client" "$mnt/ctl" "$@"; }
 # the same in the background, without a helper in between: its process id is in $c
 waiting() { "$tmp/client" "$mnt/ctl" "$@" >"$tmp/out" & c=$!; until_true bash -c "[ -n \"\$(ls '$mnt/sessions')\" ]"; sleep 0.2; }
 
-start_fake() { "$tmp/fake" "${1:-0}" >"$tmp/port" & fake=$!; disown; until_true test -s "$tmp/port"; port=$(cat "$tmp/port"); }
+start_fake() { rm -f "$tmp/port"; "$tmp/fake" "${1:-0}" >"$tmp/port" & fake=$!; disown; until_true test -s "$tmp/port"; port=$(cat "$tmp/port"); }
 start_daemon() {
 	SCUDAFS_LOG=info "$dir/bin/scudafs" mount -f "127.0.0.1:$port" "$mnt" 2>>"$log" & daemon=$!; disown
 	until_true test -e "$mnt/status"
@@ -46,14 +45,14 @@ status_is() { [ "$(cat "$mnt/status")" = "$1" ]; }
 ended() { ! kill -0 "$1" 2>/dev/null; }
 
 # ---- nobody there
-: >"$tmp/port"; start_fake; kill -9 "$fake"; wait "$fake" 2>/dev/null
+start_fake; kill -9 "$fake"; wait "$fake" 2>/dev/null
 s=$(date +%s%N)
 out=$("$dir/bin/scudafs" mount "127.0.0.1:$port" "$mnt" 2>&1 </dev/null); r=$?
 ms=$((($(date +%s%N) - s) / 1000000))
 check "mount of nobody fails with words in $ms ms: $out" test $r -ne 0 -a -n "$out" -a $ms -lt 5000
 check "nothing is mounted" bash -c "! grep -q ' $mnt ' /proc/mounts"
 
-: >"$tmp/port"; start_fake; start_daemon
+start_fake; start_daemon
 check "status is ready" status_is ready
 check "every file of the tree can be read" bash -c "find '$mnt' -type f ! -name ctl -exec cat {} + >/dev/null"
 check "sizes are true" bash -c "for f in '$mnt'/gpu0/*; do [ -d \$f ] || [ \$(stat -c %s \$f) = \$(wc -c <\$f) ] || exit 1; done"

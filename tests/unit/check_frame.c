@@ -12,7 +12,8 @@ static const struct case_ {
 	struct frame f;
 	bool to_server, ok;
 } cases[] = {
-	{{.kind = FRAME_POST, .thread = 1, .seq = 1, .head_len = LIMIT_HEAD, .bulk_len = LIMIT_BULK}, true, true},
+	{{.kind = FRAME_POST, .thread = 1, .seq = 1, .head_len = LIMIT_HEAD, .bulk_len = LIMIT_BULK}, true,
+			true},
 	{{.kind = FRAME_POST, .thread = 1, .flags = FRAME_PTDS}, true, true},
 	{{.kind = FRAME_WAIT, .thread = UINT32_MAX, .ctx = UINT64_MAX, .call = UINT16_MAX}, true, true},
 	{{.kind = FRAME_HELLO, .thread = 1, .head_len = 5}, true, true},
@@ -20,7 +21,8 @@ static const struct case_ {
 	{{.kind = FRAME_UPCALL_DONE, .seq = 3}, true, true},
 	{{.kind = FRAME_PING}, true, true},
 	{{.kind = FRAME_GET_SNAPSHOT, .seq = 1}, true, true},
-	{{.kind = FRAME_REPLY, .head_len = 1, .bulk_len = LIMIT_REPLY, .deliveries = 4, .flags = FRAME_MORE}, false, true},
+	{{.kind = FRAME_REPLY, .head_len = 1, .bulk_len = LIMIT_REPLY, .deliveries = 4,
+			.flags = FRAME_MORE}, false, true},
 	{{.kind = FRAME_DATA, .bulk_len = LIMIT_REPLY}, false, true},
 	{{.kind = FRAME_UPCALL, .head_len = 9, .bulk_len = 32, .deliveries = 2}, false, true},
 	{{.kind = FRAME_OUTPUT, .bulk_len = LIMIT_UPCALL - sizeof(struct frame)}, false, true},
@@ -64,7 +66,8 @@ START_TEST(header)
 	const char *why = NULL;
 	int r = frame_check(&c->f, c->to_server, &why);
 
-	ck_assert_msg(r == (c->ok ? 0 : -EPROTO), "case %d, %s: %s", _i, frame_kind_name(c->f.kind), why ? why : "accepted");
+	ck_assert_msg(r == (c->ok ? 0 : -EPROTO), "case %d, %s: %s", _i, frame_kind_name(c->f.kind), why ?
+			why : "accepted");
 	ck_assert(c->ok || why);
 	ck_assert_int_eq(frame_check(&c->f, c->to_server, NULL), r);
 }

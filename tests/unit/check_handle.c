@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The server's table of handles: types, foreign and dropped ids, what belongs to what, growth. One thread, but for the last test. */
+/* The server's table of handles: types, foreign and dropped ids, what belongs to what, growth. One thread,
+ * but for the last test. */
 #include <check.h>
 #include <pthread.h>
 #include <stdlib.h>

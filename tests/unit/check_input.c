@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The session's input without a session process: frames in pieces, and the look ahead for frames that bypass the stream. */
+/* The session's input without a session process: frames in pieces, and the look ahead for frames that
+ * bypass the stream. */
 #include <check.h>
 #include <fcntl.h>
 #include <stdlib.h>

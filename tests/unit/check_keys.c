@@ -60,7 +60,8 @@ START_TEST(good)
 END_TEST
 
 static const char *const bad[] = {
-	"", "# nothing\n", "alice\n", "alice:\n", ":" HEX "\n", "alice:" HEX "0\n", "alice:0" HEX "\n", "alice:g" HEX "\n",
+	"", "# nothing\n", "alice\n", "alice:\n", ":" HEX "\n", "alice:" HEX "0\n", "alice:0" HEX "\n",
+			"alice:g" HEX "\n",
 	"a b:" HEX "\n", "alice:" HEX "\nalice:" HEX "\n", "alice:" HEX "\nrubbish\n", "al\xc3\xa9:" HEX "\n",
 	"0123456789012345678901234567890123456789012345678901234567890123456789012345678901234567890123456789"
 	"01234567890123456789012345678:" HEX "\n",

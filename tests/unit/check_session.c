@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The session process over a socketpair, with the software device: records in order, threads, failed posts, handles, and everything that ends it. */
+/* The session process over a socketpair, with the software device: records in order, threads, failed
+ * posts, handles, and everything that ends it. */
 #include "tests/unit/session_client.h"
 
 /* The thread sanitizer else makes each of the many sessions wait a second at its end. */
@@ -39,18 +40,21 @@ START_TEST(memory)
 	client_start(&c);
 	client_hello(&c);
 	/* Without a context. */
-	ck_assert_int_eq(client_reply(&c, &r, CALL(&c, FRAME_WAIT, cuMemAlloc_v2, 1, 0, 4096)), CUDA_ERROR_INVALID_CONTEXT);
+	ck_assert_int_eq(client_reply(&c, &r, CALL(&c, FRAME_WAIT, cuMemAlloc_v2, 1, 0, 4096)),
+			CUDA_ERROR_INVALID_CONTEXT);
 	ck_assert(get_end(&r.m));
 	client_context(&c);
 	ck_assert_int_eq(client_reply(&c, &r, CALL(&c, FRAME_WAIT, cuMemAlloc_v2, 1, PRIMARY, 1 << 20)), 0);
 	p = get_u64(&r.m);
 	ck_assert(get_end(&r.m));
 	ck_assert_uint_ne(p, 0);
-	ck_assert_int_eq(client_reply(&c, &r, client_call(&c, FRAME_WAIT, CALL_cuMemGetInfo_v2, 1, PRIMARY, 0, NULL)), 0);
+	ck_assert_int_eq(client_reply(&c, &r, client_call(&c, FRAME_WAIT, CALL_cuMemGetInfo_v2, 1, PRIMARY,
+			0, NULL)), 0);
 	free_bytes = get_u64(&r.m);
 	ck_assert_uint_le(free_bytes, get_u64(&r.m));
 	ck_assert_int_eq(client_reply(&c, &r, CALL(&c, FRAME_WAIT, cuMemFree_v2, 1, PRIMARY, p)), 0);
-	ck_assert_int_eq(client_reply(&c, &r, CALL(&c, FRAME_WAIT, cuMemFree_v2, 1, PRIMARY, p)), CUDA_ERROR_INVALID_VALUE);
+	ck_assert_int_eq(client_reply(&c, &r, CALL(&c, FRAME_WAIT, cuMemFree_v2, 1, PRIMARY, p)),
+			CUDA_ERROR_INVALID_VALUE);
 	client_close(&c);
 	free(r.bulk);
 }
@@ -69,13 +73,17 @@ START_TEST(handles)
 	ck_assert_int_eq(client_reply(&c, &r, CALL(&c, FRAME_WAIT, cuStreamSynchronize, 1, PRIMARY, id)), 0);
 	ck_assert_uint_eq(r.f.thread, 0);
 	/* Unknown, of another type, and after its end. */
-	ck_assert_int_eq(client_reply(&c, &r, CALL(&c, FRAME_WAIT, cuStreamSynchronize, 1, PRIMARY, id + 1)), CUDA_ERROR_INVALID_HANDLE);
-	ck_assert_int_eq(client_reply(&c, &r, CALL(&c, FRAME_WAIT, cuStreamSynchronize, 1, PRIMARY, PRIMARY)), CUDA_ERROR_INVALID_HANDLE);
+	ck_assert_int_eq(client_reply(&c, &r, CALL(&c, FRAME_WAIT, cuStreamSynchronize, 1, PRIMARY,
+			id + 1)), CUDA_ERROR_INVALID_HANDLE);
+	ck_assert_int_eq(client_reply(&c, &r, CALL(&c, FRAME_WAIT, cuStreamSynchronize, 1, PRIMARY,
+			PRIMARY)), CUDA_ERROR_INVALID_HANDLE);
 	ck_assert_int_eq(client_reply(&c, &r, CALL(&c, FRAME_WAIT, cuStreamDestroy_v2, 1, PRIMARY, id)), 0);
-	ck_assert_int_eq(client_reply(&c, &r, CALL(&c, FRAME_WAIT, cuStreamSynchronize, 1, PRIMARY, id)), CUDA_ERROR_INVALID_HANDLE);
+	ck_assert_int_eq(client_reply(&c, &r, CALL(&c, FRAME_WAIT, cuStreamSynchronize, 1, PRIMARY, id)),
+			CUDA_ERROR_INVALID_HANDLE);
 	/* The default streams need no entry. */
 	for (uint64_t i = 0; i < 3; i++)
-		ck_assert_int_eq(client_reply(&c, &r, CALL(&c, FRAME_WAIT, cuStreamSynchronize, 1, PRIMARY, i)), 0);
+		ck_assert_int_eq(client_reply(&c, &r, CALL(&c, FRAME_WAIT, cuStreamSynchronize, 1, PRIMARY,
+				i)), 0);
 	client_close(&c);
 	free(r.bulk);
 }
@@ -93,10 +101,12 @@ START_TEST(failed_posts)
 	client_context(&c);
 	failed = CALL(&c, FRAME_POST, cuStreamDestroy_v2, 1, PRIMARY, id);
 	CALL(&c, FRAME_POST, cuStreamCreate, 1, PRIMARY, 0xffff, id);
-	ck_assert_int_eq(client_reply(&c, &r, client_call(&c, FRAME_WAIT, CALL_cuMemGetInfo_v2, 1, PRIMARY, 0, NULL)), 0);
+	ck_assert_int_eq(client_reply(&c, &r, client_call(&c, FRAME_WAIT, CALL_cuMemGetInfo_v2, 1, PRIMARY,
+			0, NULL)), 0);
 	ck_assert_uint_eq(r.f.thread, CUDA_ERROR_INVALID_HANDLE);
 	ck_assert_uint_eq(r.f.ctx, failed);
-	ck_assert_int_eq(client_reply(&c, &r, client_call(&c, FRAME_WAIT, CALL_cuMemGetInfo_v2, 1, PRIMARY, 0, NULL)), 0);
+	ck_assert_int_eq(client_reply(&c, &r, client_call(&c, FRAME_WAIT, CALL_cuMemGetInfo_v2, 1, PRIMARY,
+			0, NULL)), 0);
 	ck_assert_uint_eq(r.f.thread, 0);
 	client_close(&c);
 	free(r.bulk);
@@ -143,8 +153,10 @@ START_TEST(unknown_calls)
 	}
 	ck_assert(get_end(&r.m));
 	for (unsigned call = 0; call < 2; call++)
-		ck_assert_int_eq(client_reply(&c, &r, client_call(&c, FRAME_WAIT, call, 1, 0, 0, NULL)), CUDA_ERROR_NOT_SUPPORTED);
-	ck_assert_int_eq(client_reply(&c, &r, client_call(&c, FRAME_WAIT, 2, 1, 0, 0, NULL)), CUDA_ERROR_INVALID_CONTEXT);
+		ck_assert_int_eq(client_reply(&c, &r, client_call(&c, FRAME_WAIT, call, 1, 0, 0, NULL)),
+				CUDA_ERROR_NOT_SUPPORTED);
+	ck_assert_int_eq(client_reply(&c, &r, client_call(&c, FRAME_WAIT, 2, 1, 0, 0, NULL)),
+			CUDA_ERROR_INVALID_CONTEXT);
 	client_close(&c);
 	free(r.bulk);
 }
@@ -172,7 +184,8 @@ START_TEST(host_function)
 		w = (struct pollfd){.fd = c.fd, .events = POLLIN};
 		ck_assert_int_eq(poll(&w, 1, 100), 0);
 		/* Another one's end changes nothing. */
-		client_send(&c, (struct frame){.kind = FRAME_UPCALL_DONE, .seq = upcall + 1000}, NULL, NULL, 0);
+		client_send(&c, (struct frame){.kind = FRAME_UPCALL_DONE, .seq = upcall + 1000}, NULL, NULL,
+				0);
 		ck_assert_int_eq(poll(&w, 1, 50), 0);
 		client_send(&c, (struct frame){.kind = FRAME_UPCALL_DONE, .seq = upcall}, NULL, NULL, 0);
 		ck_assert_int_eq(client_reply(&c, &r, wait), 0);
@@ -218,7 +231,8 @@ START_TEST(threads)
 			ck_assert_int_eq(get_i64(&r.m), 0);
 		}
 		for (unsigned t = 0; t < THREADS; t += 1 + round % 3)
-			client_send(&c, (struct frame){.kind = FRAME_THREAD_END, .thread = 2 + t}, NULL, NULL, 0);
+			client_send(&c, (struct frame){.kind = FRAME_THREAD_END, .thread = 2 + t}, NULL,
+					NULL, 0);
 		client_send(&c, (struct frame){.kind = FRAME_THREAD_END, .thread = 999999}, NULL, NULL, 0);
 		/* A busy session says PONG unasked, with number 0. */
 		client_send(&c, (struct frame){.kind = FRAME_PING, .seq = 77}, NULL, NULL, 0);
@@ -248,7 +262,8 @@ START_TEST(order)
 		CALL(&c, FRAME_POST, cuStreamSynchronize, 1 + i % 5, PRIMARY, id);
 		CALL(&c, FRAME_POST, cuStreamDestroy_v2, 1 + i % 3, PRIMARY, id);
 	}
-	ck_assert_int_eq(client_reply(&c, &r, client_call(&c, FRAME_WAIT, CALL_cuMemGetInfo_v2, 1, PRIMARY, 0, NULL)), 0);
+	ck_assert_int_eq(client_reply(&c, &r, client_call(&c, FRAME_WAIT, CALL_cuMemGetInfo_v2, 1, PRIMARY,
+			0, NULL)), 0);
 	ck_assert_uint_eq(r.f.thread, 0);
 	client_close(&c);
 	free(r.bulk);
@@ -274,7 +289,8 @@ static const struct bad {
 	{{.kind = FRAME_POST, .thread = 1, .seq = 3, .bulk_len = UINT64_MAX}, "bulk too long"},
 	{{.kind = FRAME_POST, .thread = 1, .seq = 3, .flags = 0x40}, "unknown flags"},
 	{{.kind = FRAME_GET_SNAPSHOT}, "in a session"},
-	{{.kind = FRAME_POST, .thread = 1, .seq = 3, .call = CALL_cuMemAlloc_v2}, "malformed call of cuMemAlloc_v2"},
+	{{.kind = FRAME_POST, .thread = 1, .seq = 3, .call = CALL_cuMemAlloc_v2},
+			"malformed call of cuMemAlloc_v2"},
 };
 
 static void expect_bye(struct client *c, const char *reason)
@@ -311,8 +327,10 @@ START_TEST(bad_hellos)
 {
 	static const struct { const char *bytes; size_t n; } heads[] = {
 		{"", 0}, {"\x80", 1}, {"\xc1", 1}, {"\x81\xa8protocol\x01", 11}, {"\xdf\xff\xff\xff\xff", 5},
-		{"\x81\xa5" "calls\xdd\xff\xff\xff\xff", 12}, {"\x81\xa5" "calls\x91\x91\xa1x", 11}, {"\x81\xa5" "calls\x91\x92\x01\x01", 11},
-		{"\x91\x91\x91\x91\x91\x91\x91\x91\x91\x91\x91\x91\x91", 13}, {"\x81\xa1x\x91\x91\x91\x91\x91\x91\x91\x91\x91\x91\x91\x91", 15},
+		{"\x81\xa5" "calls\xdd\xff\xff\xff\xff", 12}, {"\x81\xa5" "calls\x91\x91\xa1x", 11},
+				{"\x81\xa5" "calls\x91\x92\x01\x01", 11},
+		{"\x91\x91\x91\x91\x91\x91\x91\x91\x91\x91\x91\x91\x91", 13},
+				{"\x81\xa1x\x91\x91\x91\x91\x91\x91\x91\x91\x91\x91\x91\x91", 15},
 	};
 	struct client c;
 	struct msg m;
@@ -363,7 +381,8 @@ START_TEST(truncated)
 	memcpy(all + sizeof f, buf, m.len);
 	hello = n = sizeof f + m.len;
 	for (int i = 0; i < 3; i++) {
-		f = (struct frame){.kind = FRAME_POST, .thread = 1 + i, .seq = 2 + i, .call = CALL_cuMemAlloc_v2, .head_len = 3,
+		f = (struct frame){.kind = FRAME_POST, .thread = 1 + i, .seq = 2 + i,
+				.call = CALL_cuMemAlloc_v2, .head_len = 3,
 			.bulk_len = 20};
 		memcpy(all + n, &f, sizeof f);
 		memcpy(all + n + sizeof f, "\xcd\x01\x00", 3);
@@ -396,7 +415,8 @@ START_TEST(garbage)
 		for (size_t i = 0; i < sizeof junk; i++)
 			junk[i] = rand() % 4 ? 0 : rand();
 		for (size_t at = 0; _i % 2 && at + 48 < sizeof junk; at += 48) {
-			struct frame f = {.kind = rand() % FRAME_KINDS, .thread = rand() % 3, .seq = 2 + at / 48, .head_len = rand() % 20,
+			struct frame f = {.kind = rand() % FRAME_KINDS, .thread = rand() % 3,
+					.seq = 2 + at / 48, .head_len = rand() % 20,
 				.bulk_len = rand() % 9, .call = rand() % CALL_COUNT};
 
 			memcpy(junk + at, &f, sizeof f);
@@ -421,9 +441,11 @@ START_TEST(malformed_calls)
 		client_start(&c);
 		client_hello(&c);
 		client_context(&c);
-		client_send(&c, (struct frame){.kind = FRAME_WAIT, .thread = 1, .call = call, .ctx = PRIMARY}, &m, NULL, 0);
+		client_send(&c, (struct frame){.kind = FRAME_WAIT, .thread = 1, .call = call,
+				.ctx = PRIMARY}, &m, NULL, 0);
 		client_frame(&c, &r);
-		ck_assert_msg(r.f.kind == FRAME_BYE, "%s: %s", serve_table[call].name, frame_kind_name(r.f.kind));
+		ck_assert_msg(r.f.kind == FRAME_BYE, "%s: %s", serve_table[call].name,
+				frame_kind_name(r.f.kind));
 		free(r.bulk);
 		close(c.fd);
 		c.fd = -1;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Connections in clear and under TLS: handshakes that succeed and that must not, large transfers in both directions at once, servers that lie at the beginning.
+/* Connections in clear and under TLS: handshakes that succeed and that must not, large transfers in both
+ * directions at once, servers that lie at the beginning.
  *
  * Each test has a listening socket; the server's side runs in a thread. */
 #include <arpa/inet.h>
@@ -248,7 +249,8 @@ START_TEST(never_hangs)
 
 	(void)fd;
 	ck_assert_int_eq(pthread_create(&s.thread, NULL, server_main, &s), 0);
-	/* The server's half-close ends it early; a server that keeps the connection open runs into the deadline. */
+	/* The server's half-close ends it early; a server that keeps the connection open runs into the
+	 * deadline. */
 	r = stream_connect(address, _i % 2 ? &alice : NULL, 0, 500, &c, NULL);
 	ck_assert_msg(r == -ETIMEDOUT || r == -ECONNRESET, "gave %d", r);
 	part(&s, NULL);
@@ -258,7 +260,8 @@ END_TEST
 START_TEST(addresses)
 {
 	static const struct { const char *text; int r; } table[] = {
-		{"", -EINVAL}, {"unix:", -EINVAL}, {"[::1", -EINVAL}, {"[::1]x", -EINVAL}, {"host:port", -EINVAL}, {"127.0.0.1:", -EINVAL},
+		{"", -EINVAL}, {"unix:", -EINVAL}, {"[::1", -EINVAL}, {"[::1]x", -EINVAL}, {"host:port",
+				-EINVAL}, {"127.0.0.1:", -EINVAL},
 		{"unix:/nonexistent/socket", -ENOENT}, {"127.0.0.1:1", -ECONNREFUSED},
 	};
 	struct stream *c;
@@ -287,7 +290,8 @@ struct side {
 	int result;
 };
 
-/* Pieces of odd sizes in one to three parts, some as the daemon writes (what the socket takes), some as the session does. */
+/* Pieces of odd sizes in one to three parts, some as the daemon writes (what the socket takes), some as
+ * the session does. */
 static void *writer(void *arg)
 {
 	struct side *side = arg;

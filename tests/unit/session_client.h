@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A bare client for tests of the session process: the process is forked over a socketpair, records are built by hand. The driver is the software device, or
- * what SCUDAFS_TEST_LIBRARY names. One thread. */
+/* A bare client for tests of the session process: the process is forked over a socketpair, records are
+ * built by hand. The driver is the software device, or what SCUDAFS_TEST_LIBRARY names. One thread. */
 #pragma once
 #include <check.h>
 #include <errno.h>
@@ -116,7 +116,8 @@ static void client_raw(struct client *c, const void *p, size_t n)
 	}
 }
 
-static uint64_t client_send(struct client *c, struct frame f, const struct msg *head, const void *bulk, size_t n)
+static uint64_t client_send(struct client *c, struct frame f, const struct msg *head, const void *bulk,
+		size_t n)
 {
 	if (f.kind <= FRAME_THREAD_END)
 		f.seq = ++c->seq;
@@ -205,7 +206,8 @@ static void client_hello(struct client *c)
 }
 
 /* A call with up to four unsigned arguments. */
-static uint64_t client_call(struct client *c, unsigned kind, unsigned call, unsigned thread, uint64_t ctx, int n, const uint64_t *v)
+static uint64_t client_call(struct client *c, unsigned kind, unsigned call, unsigned thread, uint64_t ctx,
+		int n, const uint64_t *v)
 {
 	uint8_t buf[128];
 	struct msg m;
@@ -213,7 +215,8 @@ static uint64_t client_call(struct client *c, unsigned kind, unsigned call, unsi
 	msg_init(&m, buf, sizeof buf);
 	for (int i = 0; i < n; i++)
 		put_u64(&m, v[i]);
-	return client_send(c, (struct frame){.kind = kind, .call = call, .thread = thread, .ctx = ctx}, &m, NULL, 0);
+	return client_send(c, (struct frame){.kind = kind, .call = call, .thread = thread, .ctx = ctx}, &m,
+			NULL, 0);
 }
 #define CALL(c, kind, call, thread, ctx, ...) client_call(c, kind, CALL_##call, thread, ctx, \
 	sizeof((uint64_t[]){__VA_ARGS__}) / sizeof(uint64_t), (uint64_t[]){__VA_ARGS__})

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Separate compilation: a kernel here calls device functions and uses a device variable of the other file, which the
-// device linker joins at build time. Such a program carries machine code only, so it needs a real GPU.
+// device linker joins at build time, or the driver when it loads their PTX.
 #include "../app.h"
 
 extern __device__ int offset;
@@ -21,7 +21,7 @@ int main(void)
 	here<<<1, 64>>>(d);
 	r = cudaGetLastError();
 	if (r == cudaErrorNoKernelImageForDevice)
-		skip("this device runs PTX only");
+		skip("this device runs PTX only, and here is none that is whole");
 	CK(r);
 	CK(cudaMemcpy(h, d, sizeof(h), cudaMemcpyDeviceToHost));
 	for (int i = 0; i < 64; i++)
