@@ -59,10 +59,10 @@ static CUresult resolve(struct copy_side *s, const struct given *g, size_t w, si
 	}
 	s->type = range_is_host(&range) ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_DEVICE;
 	s->pinned = range_is_host(&range) && last <= range.size - (p - range.base);
-	if (s->type == CU_MEMORYTYPE_HOST || range.kind == RANGE_VIRTUAL)
+	if (s->type == CU_MEMORYTYPE_HOST)
 		return CUDA_SUCCESS;
-	s->known = last <= range.size - (p - range.base);
-	return s->known ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+	s->known = range_has(&range, p, last);
+	return s->known || !range_is_whole(&range) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
 static CUresult box(const struct given *src, const struct given *dst, size_t w, size_t h, size_t d, bool async,
@@ -106,6 +106,23 @@ static CUresult box_2d(const CUDA_MEMCPY2D *c, bool async, CUstream stream)
 CUresult cuMemcpy2D_v2(const CUDA_MEMCPY2D *pCopy) { return box_2d(pCopy, false, NULL); }
 CUresult cuMemcpy2DUnaligned_v2(const CUDA_MEMCPY2D *pCopy) { return box_2d(pCopy, false, NULL); }
 CUresult cuMemcpy2DAsync_v2(const CUDA_MEMCPY2D *pCopy, CUstream hStream) { return box_2d(pCopy, true, hStream); }
+
+CUresult copy_of_3d(const CUDA_MEMCPY3D *c, struct copy *k)
+{
+	struct given src = {c->srcMemoryType, c->srcHost, c->srcDevice, c->srcArray, c->srcXInBytes, c->srcY, c->srcZ, c->srcLOD,
+		c->srcPitch, c->srcHeight};
+	struct given dst = {c->dstMemoryType, c->dstHost, c->dstDevice, c->dstArray, c->dstXInBytes, c->dstY, c->dstZ, c->dstLOD,
+		c->dstPitch, c->dstHeight};
+	size_t total;
+	CUresult r;
+
+	*k = (struct copy){.w = c->WidthInBytes, .h = c->Height, .d = c->Depth};
+	if (!k->w || !k->h || !k->d || __builtin_mul_overflow(k->w, k->h, &total) ||
+			__builtin_mul_overflow(total, k->d, &total) || total > LIMIT_BULK)
+		return CUDA_ERROR_INVALID_VALUE;
+	r = resolve(&k->src, &src, k->w, k->h, k->d, 0x7fffffff);
+	return r ? r : resolve(&k->dst, &dst, k->w, k->h, k->d, 0x7fffffff);
+}
 
 static CUresult box_3d(const CUDA_MEMCPY3D *c, bool async, CUstream stream)
 {

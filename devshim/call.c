@@ -155,6 +155,8 @@ static CUresult take(struct call *c, struct thread *t, const struct answer *a)
 	int64_t used = transfer_deliver(&a->frame, a->bulk, LIMIT_REPLY, r ? 0 : c->bulk_out_len);
 	if (used < 0)
 		return failed((int)used, "a delivery");
+	if (!a->frame.thread)
+		transfer_settle(a->frame.ctx);
 	size_t own = a->frame.bulk_len - (size_t)used;
 	if (own > c->bulk_out_len)
 		return process_die(-EPROTO, call_names[c->id].name);

@@ -82,6 +82,8 @@ CUresult cuStreamEndCapture(CUstream hStream, CUgraph *phGraph)
 		int n = atomic_load(&captures);
 
 		while (n > 0 && !atomic_compare_exchange_weak(&captures, &n, n - 1)) {}
+		if (r && phGraph)
+			*phGraph = NULL;
 	}
 	return r;
 }

@@ -145,6 +145,16 @@ static unsigned call_of(const struct copy *k, bool async)
 	return async ? CALL_cuMemcpyDtoDAsync_v2 : CALL_cuMemcpyDtoD_v2;
 }
 
+CUresult copy_put(struct call *c, const struct copy *k)
+{
+	if (!put_side(c, &k->src) || !put_side(c, &k->dst))
+		return handle_error(HANDLE_CUarray);
+	put_u64(&c->out, k->w);
+	put_u64(&c->out, k->h);
+	put_u64(&c->out, k->d);
+	return CUDA_SUCCESS;
+}
+
 static CUresult encode(struct call *c, const struct copy *k, enum copy_mode mode, CUstream stream, uint64_t transfer)
 {
 	CUresult r = call_begin(c, call_of(k, mode == COPY_ASYNC));
@@ -157,13 +167,9 @@ static CUresult encode(struct call *c, const struct copy *k, enum copy_mode mode
 	else if (!put_handle(c, HANDLE_CUstream, stream))
 		return handle_error(HANDLE_CUstream);
 	if (!k->linear) {
-		if (!put_side(c, &k->src) || !put_side(c, &k->dst))
-			return handle_error(HANDLE_CUarray);
-		put_u64(&c->out, k->w);
-		put_u64(&c->out, k->h);
-		put_u64(&c->out, k->d);
+		r = copy_put(c, k);
 		put_u64(&c->out, transfer);
-		return CUDA_SUCCESS;
+		return r;
 	}
 	if (k->dst.type == CU_MEMORYTYPE_DEVICE)
 		put_u64(&c->out, k->dst.address);
@@ -285,6 +291,20 @@ static void run_aside(void *arg)
 		log_error("an asynchronous copy of %zu bytes failed: %d", total(&a->copy), r);
 	if (a->once)
 		free(a);
+}
+
+uint64_t copy_note(const struct copy *k, struct context *context)
+{
+	struct aside *a = malloc(sizeof *a);
+	uint64_t id = 0;
+
+	if (a) {
+		*a = (struct aside){.copy = *k, .context = context, .once = false};
+		id = upcall_new(run_aside, a, false, false);
+	}
+	if (!id)
+		free(a);
+	return id;
 }
 
 /* Queues it as a host function. In a capture it stays for all replays: graphs do not tell when the last one is over. */
@@ -455,10 +475,9 @@ static bool linear_side(struct copy_side *s, uint64_t p, size_t n, bool host)
 		return true;
 	}
 	s->type = range_is_host(&r) ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_DEVICE;
-	if (r.kind == RANGE_VIRTUAL)
-		return true;
-	if (n > r.size - (p - r.base))
-		return host && range_is_host(&r);       /* behind pinned memory there may be more of the program's */
+	if (!range_has(&r, p, n))
+		/* Behind pinned memory there may be more of the program's, behind a mapping another. */
+		return range_is_host(&r) ? host : !range_is_whole(&r);
 	s->pinned = range_is_host(&r);
 	s->known = !s->pinned;
 	return true;

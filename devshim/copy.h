@@ -27,5 +27,17 @@ struct copy {
 CUresult copy_run(const struct copy *k, bool async, CUstream stream);
 /* A linear copy. `host` tells how an address that is in no table is meant. */
 CUresult copy_linear(uint64_t dst, bool dst_host, uint64_t src, bool src_host, size_t n, bool async, CUstream stream);
+/* The box of a description, its sides resolved; one without bytes is refused. */
+CUresult copy_of_3d(const CUDA_MEMCPY3D *c, struct copy *k);
+/* Puts both sides and the extent. */
+struct call;
+CUresult copy_put(struct call *c, const struct copy *k);
+/* Notes a copy with a side in the program as something that a graph may run, any number of times: an upcall's id, 0 without memory. */
+struct context;
+uint64_t copy_note(const struct copy *k, struct context *context);
+static inline bool copy_is_host(const struct copy *k)
+{
+	return k->src.type == CU_MEMORYTYPE_HOST || k->dst.type == CU_MEMORYTYPE_HOST;
+}
 /* Before a host function: has the bytes of finished copies brought, which it may look at. */
 void copy_collect(void);

@@ -6,6 +6,7 @@
 #include "devshim/call.h"
 #include "devshim/context.h"
 #include "devshim/function.h"
+#include "devshim/graph.h"
 #include "devshim/handle.h"
 #include "devshim/launch.h"
 #include "devshim/work.h"
@@ -52,7 +53,7 @@ CUresult cuGraphUpload(CUgraphExec hGraph, CUstream hStream)
 
 /* ---- kernel nodes */
 
-static CUresult put_nodes(struct call *c, const CUgraphNode *nodes, size_t n)
+CUresult put_nodes(struct call *c, const CUgraphNode *nodes, size_t n)
 {
 	if (n > LIMIT_ARRAY || (n && !nodes))
 		return CUDA_ERROR_INVALID_VALUE;
@@ -152,9 +153,11 @@ CUresult cuGraphExecKernelNodeSetParams_v2(CUgraphExec hGraphExec, CUgraphNode h
 	return call_end(&c, r);
 }
 
-/* ---- lists of nodes */
+/* ---- lists of nodes and edges */
 
-static CUresult list(unsigned id, unsigned type, void *of, CUgraphNode *nodes, size_t *n)
+/* Asks for a list: nodes or, with `from`, edges between two nodes. */
+static CUresult list(unsigned id, unsigned type, void *of, CUgraphNode *from, CUgraphNode *nodes, CUgraphEdgeData *edges,
+		bool pairs, size_t *n)
 {
 	struct call c;
 	CUresult r = call_begin(&c, id);
@@ -162,7 +165,7 @@ static CUresult list(unsigned id, unsigned type, void *of, CUgraphNode *nodes, s
 
 	if (r)
 		return r;
-	if (!n)
+	if (!n || (pairs && !from != !nodes))
 		return CUDA_ERROR_INVALID_VALUE;
 	room = *n < LIMIT_ARRAY ? *n : LIMIT_ARRAY;
 	if (!put_handle(&c, type, of))
@@ -175,33 +178,68 @@ static CUresult list(unsigned id, unsigned type, void *of, CUgraphNode *nodes, s
 	if (!r) {
 		*n = get_u64(&c.in);
 		got = get_array(&c.in, nodes ? room : 0);
-		for (size_t i = 0; i < got; i++)
+		for (size_t i = 0; i < got; i++) {
+			CUgraphEdgeData edge = {0};
+
+			if (pairs)
+				from[i] = get_handle(&c, HANDLE_CUgraphNode);
 			nodes[i] = get_handle(&c, HANDLE_CUgraphNode);
+			get_bytes(&c.in, &edge, sizeof edge);
+			if (edges)
+				edges[i] = edge;
+		}
 		/* The driver clears what it leaves over. */
-		for (size_t i = got; nodes && i < room; i++)
+		for (size_t i = got; nodes && i < room; i++) {
 			nodes[i] = NULL;
+			if (pairs)
+				from[i] = NULL;
+		}
 	}
 	return call_end(&c, r);
 }
 
 CUresult cuGraphGetNodes(CUgraph hGraph, CUgraphNode *nodes, size_t *numNodes)
 {
-	return list(CALL_cuGraphGetNodes, HANDLE_CUgraph, hGraph, nodes, numNodes);
+	return list(CALL_cuGraphGetNodes, HANDLE_CUgraph, hGraph, NULL, nodes, NULL, false, numNodes);
 }
 
 CUresult cuGraphGetRootNodes(CUgraph hGraph, CUgraphNode *rootNodes, size_t *numRootNodes)
 {
-	return list(CALL_cuGraphGetRootNodes, HANDLE_CUgraph, hGraph, rootNodes, numRootNodes);
+	return list(CALL_cuGraphGetRootNodes, HANDLE_CUgraph, hGraph, NULL, rootNodes, NULL, false, numRootNodes);
+}
+
+CUresult cuGraphNodeGetDependencies_v2(CUgraphNode hNode, CUgraphNode *dependencies, CUgraphEdgeData *edgeData,
+		size_t *numDependencies)
+{
+	return list(CALL_cuGraphNodeGetDependencies_v2, HANDLE_CUgraphNode, hNode, NULL, dependencies, edgeData, false,
+		numDependencies);
+}
+
+CUresult cuGraphNodeGetDependentNodes_v2(CUgraphNode hNode, CUgraphNode *dependentNodes, CUgraphEdgeData *edgeData,
+		size_t *numDependentNodes)
+{
+	return list(CALL_cuGraphNodeGetDependentNodes_v2, HANDLE_CUgraphNode, hNode, NULL, dependentNodes, edgeData, false,
+		numDependentNodes);
 }
 
 CUresult cuGraphNodeGetDependencies(CUgraphNode hNode, CUgraphNode *dependencies, size_t *numDependencies)
 {
-	return list(CALL_cuGraphNodeGetDependencies, HANDLE_CUgraphNode, hNode, dependencies, numDependencies);
+	return cuGraphNodeGetDependencies_v2(hNode, dependencies, NULL, numDependencies);
 }
 
 CUresult cuGraphNodeGetDependentNodes(CUgraphNode hNode, CUgraphNode *dependentNodes, size_t *numDependentNodes)
 {
-	return list(CALL_cuGraphNodeGetDependentNodes, HANDLE_CUgraphNode, hNode, dependentNodes, numDependentNodes);
+	return cuGraphNodeGetDependentNodes_v2(hNode, dependentNodes, NULL, numDependentNodes);
+}
+
+CUresult cuGraphGetEdges_v2(CUgraph hGraph, CUgraphNode *from, CUgraphNode *to, CUgraphEdgeData *edgeData, size_t *numEdges)
+{
+	return list(CALL_cuGraphGetEdges_v2, HANDLE_CUgraph, hGraph, from, to, edgeData, true, numEdges);
+}
+
+CUresult cuGraphGetEdges(CUgraph hGraph, CUgraphNode *from, CUgraphNode *to, size_t *numEdges)
+{
+	return cuGraphGetEdges_v2(hGraph, from, to, NULL, numEdges);
 }
 
 /* ---- instantiation and update with results in structs */

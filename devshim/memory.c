@@ -3,6 +3,8 @@
  * device has nothing to do, since the driver would wait for the device then, and a post must not hold up the server.
  *
  * Thread rule: any thread; the range table decides which of two threads frees an address. */
+#include <pthread.h>
+#include <stdlib.h>
 #include "devshim/call.h"
 #include "devshim/context.h"
 #include "devshim/range.h"
@@ -110,7 +112,7 @@ CUresult cuMemGetAddressRange_v2(CUdeviceptr *pbase, size_t *psize, CUdeviceptr 
 		return r;
 	if (!range_find(dptr, &range))
 		return CUDA_ERROR_NOT_FOUND;
-	if (range.kind == RANGE_VIRTUAL)
+	if (range.kind == RANGE_VIRTUAL || range.kind == RANGE_MAPPED)
 		return remote_cuMemGetAddressRange_v2(pbase, psize, dptr);
 	if (pbase)
 		*pbase = range.base;
@@ -203,22 +205,87 @@ CUresult cuMemFreeAsync(CUdeviceptr dptr, CUstream hStream)
 	return r;
 }
 
-/* ---- reserved addresses */
+/* ---- reserved addresses and what is mapped there */
+
+/* Reservations, which a mapping at their start hides in the range table. */
+struct reservation {
+	struct reservation *next;
+	CUdeviceptr p;
+	size_t size;
+};
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct reservation *reservations;
 
 CUresult cuMemAddressReserve(CUdeviceptr *ptr, size_t size, size_t alignment, CUdeviceptr addr,
 		unsigned long long flags)
 {
-	CUresult r = remote_cuMemAddressReserve(ptr, size, alignment, addr, flags);
+	struct reservation *v = malloc(sizeof *v);
+	CUresult r = v ? remote_cuMemAddressReserve(ptr, size, alignment, addr, flags) : CUDA_ERROR_OUT_OF_MEMORY;
 
-	return r ? r : note(*ptr, size, RANGE_VIRTUAL, NULL);
+	if (r) {
+		free(v);
+		return r;
+	}
+	pthread_mutex_lock(&lock);
+	*v = (struct reservation){reservations, *ptr, size};
+	reservations = v;
+	pthread_mutex_unlock(&lock);
+	return note(*ptr, size, RANGE_VIRTUAL, NULL);
+}
+
+/* Takes the reservation that starts at p off the list, or only looks: its size, 0 when there is none. */
+static size_t reservation_at(CUdeviceptr p, bool take)
+{
+	size_t size = 0;
+
+	pthread_mutex_lock(&lock);
+	for (struct reservation **at = &reservations; *at && !size; at = &(*at)->next) {
+		struct reservation *v = *at;
+
+		if (v->p != p)
+			continue;
+		size = v->size;
+		if (take) {
+			*at = v->next;
+			free(v);
+			break;
+		}
+	}
+	pthread_mutex_unlock(&lock);
+	return size;
 }
 
 CUresult cuMemAddressFree(CUdeviceptr ptr, size_t size)
 {
 	CUresult r = remote_cuMemAddressFree(ptr, size);
 
-	if (!r)
+	if (!r) {
 		range_take(ptr, RANGE_VIRTUAL, NULL);
+		reservation_at(ptr, true);
+	}
+	return r;
+}
+
+CUresult cuMemMap(CUdeviceptr ptr, size_t size, size_t offset, CUmemGenericAllocationHandle handle,
+		unsigned long long flags)
+{
+	CUresult r = remote_cuMemMap(ptr, size, offset, handle, flags);
+
+	return r ? r : note(ptr, size, RANGE_MAPPED, NULL);
+}
+
+CUresult cuMemUnmap(CUdeviceptr ptr, size_t size)
+{
+	CUresult r = remote_cuMemUnmap(ptr, size);
+	struct range range;
+	size_t reserved;
+
+	if (r)
+		return r;
+	/* One call may unmap several mappings that lie in a row. */
+	for (CUdeviceptr p = ptr; p - ptr < size && range_take(p, RANGE_MAPPED, &range); p += range.size)
+		if ((reserved = reservation_at(p, false)))
+			note(p, reserved, RANGE_VIRTUAL, NULL);
 	return r;
 }
 

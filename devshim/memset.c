@@ -74,7 +74,7 @@ static CUresult fill(struct fill *f, bool rows)
 			fill_host(f);
 		return r;
 	}
-	if (found && range.kind != RANGE_VIRTUAL && n > range.size - (f->to - range.base))
+	if (found && range_is_whole(&range) && !range_has(&range, f->to, n))
 		return CUDA_ERROR_INVALID_VALUE;
 	r = call_begin(&c, f->id);
 	if (r)
@@ -89,7 +89,7 @@ static CUresult fill(struct fill *f, bool rows)
 	if (f->async && !put_handle(&c, HANDLE_CUstream, f->stream))
 		return handle_error(HANDLE_CUstream);
 	/* A memset without a stream may wait for the default one: it must not hold up the server behind a host function. */
-	if (found && range.kind != RANGE_VIRTUAL && plain(f, rows) && !work_capturing() &&
+	if (found && range_has(&range, f->to, n) && plain(f, rows) && !work_capturing() &&
 			(f->async ? !work_is_foreign(f->stream) : !work_is_gated(work_of(NULL)))) {
 		r = call_post(&c);
 	} else {

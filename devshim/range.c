@@ -144,16 +144,6 @@ void range_drop_owner(enum range_kind kind, CUcontext owner)
 	pthread_rwlock_unlock(&lock);
 }
 
-bool range_holds(uint64_t p, size_t n)
-{
-	pthread_rwlock_rdlock(&lock);
-	struct range *r = holder(p);
-	bool ok = r && range_is_device(r) && r->kind != RANGE_VIRTUAL && n <= r->size - (p - r->base);
-
-	pthread_rwlock_unlock(&lock);
-	return ok;
-}
-
 /* Where chunk c stands in the list, or would. */
 static size_t chunk_place(uint64_t c)
 {

@@ -15,6 +15,7 @@ enum range_kind {
 	RANGE_POOL,         /* stream-ordered allocation */
 	RANGE_GLOBAL,       /* a variable of a module: lives as long as it */
 	RANGE_VIRTUAL,      /* a reserved address range (cuMemAddressReserve): device memory where it is mapped */
+	RANGE_MAPPED,       /* cuMemMap: another may follow without a gap */
 	RANGE_HOST,         /* cuMemHostAlloc, cuMemAllocHost: our mapping */
 	RANGE_REGISTERED,   /* cuMemHostRegister: the application's memory */
 };
@@ -35,7 +36,18 @@ struct range {
 static inline bool range_is_host(const struct range *r) { return r->kind == RANGE_HOST || r->kind == RANGE_REGISTERED; }
 static inline bool range_is_device(const struct range *r)
 {
-	return r->kind == RANGE_DEVICE || r->kind == RANGE_POOL || r->kind == RANGE_GLOBAL || r->kind == RANGE_VIRTUAL;
+	return r->kind == RANGE_DEVICE || r->kind == RANGE_POOL || r->kind == RANGE_GLOBAL || r->kind == RANGE_VIRTUAL ||
+		r->kind == RANGE_MAPPED;
+}
+/* Device memory of which the table knows the end: what goes past it is wrong. */
+static inline bool range_is_whole(const struct range *r)
+{
+	return r->kind == RANGE_DEVICE || r->kind == RANGE_POOL || r->kind == RANGE_GLOBAL;
+}
+/* n bytes from p on are known to be there. */
+static inline bool range_has(const struct range *r, uint64_t p, size_t n)
+{
+	return r->kind != RANGE_VIRTUAL && n <= r->size - (p - r->base);
 }
 
 /* Notes a range and gives it its id. A range of the same start is replaced. Returns false without memory. */
@@ -47,7 +59,5 @@ bool range_take(uint64_t base, enum range_kind kind, struct range *out);
 void range_set_sync_memops(uint64_t p, bool on);
 /* Forgets all ranges of a context (its kind: RANGE_NONE stands for all kinds but the host ones), of a module, or of a pool. */
 void range_drop_owner(enum range_kind kind, CUcontext owner);
-/* True when [p, p + n) lies in one known range of device memory. */
-bool range_holds(uint64_t p, size_t n);
 /* Keeps the application's own mappings out of an address range that the server gave. Where something lies already the range stays as it is. */
 void range_reserve(uint64_t base, size_t size);

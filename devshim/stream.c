@@ -8,6 +8,7 @@
 #include "devshim/context.h"
 #include "devshim/copy.h"
 #include "devshim/event.h"
+#include "devshim/graph.h"
 #include "devshim/handle.h"
 #include "devshim/upcall.h"
 #include "devshim/work.h"
@@ -384,6 +385,20 @@ static void run_host_function(void *arg)
 		f.callback(f.stream, CUDA_SUCCESS, f.data);
 	if (t)
 		t->host_function = false;
+}
+
+uint64_t host_function_note(CUhostFn fn, void *data, struct context *context)
+{
+	struct host_function *h = malloc(sizeof *h);
+	uint64_t id = 0;
+
+	if (h) {
+		*h = (struct host_function){.fn = fn, .data = data, .context = context};
+		id = upcall_new(run_host_function, h, false, true);
+	}
+	if (!id)
+		free(h);
+	return id;
 }
 
 static CUresult add_host_function(CUstream stream, struct work *w, struct host_function f)

@@ -7,14 +7,17 @@
 #include "devshim/transfer.h"
 #include <errno.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include "devshim/channel.h"
 #include "devshim/process.h"
 #include "wire/limits.h"
 #include "wire/msg.h"
 
 #define SLOTS (1u << 18)
+#define SETTLE_MS 2000          /* another thread has the bytes already and only copies them */
 #define BOUNCE (256u << 10)     /* for places that are not one run of bytes */
 
 struct pending { struct transfer place; uint64_t id, got; };
@@ -24,6 +27,12 @@ static struct {
 	struct pending *slot[SLOTS];
 	uint64_t last;
 } table;    /* all zero, a good mutex too: it is large, and must not be in the file */
+
+/* Deliveries placed so far, of all frames; who waits for more sleeps on `more`. */
+static _Atomic uint64_t placed;
+static pthread_mutex_t placed_lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t placed_more = PTHREAD_COND_INITIALIZER;
+static _Atomic unsigned settling;
 
 static uint64_t bytes_of(const struct transfer *t) { return (uint64_t)t->width * t->height * t->depth; }
 
@@ -226,6 +235,34 @@ int64_t transfer_deliver(const struct frame *f, const uint8_t *bulk, size_t room
 		}
 		free(p);
 	}
+	atomic_fetch_add(&placed, f->deliveries);
+	if (atomic_load(&settling)) {
+		pthread_mutex_lock(&placed_lock);
+		pthread_cond_broadcast(&placed_more);
+		pthread_mutex_unlock(&placed_lock);
+	}
 	errno = saved;
 	return e ? e : (int64_t)at;
+}
+
+void transfer_settle(uint64_t told)
+{
+	if (__builtin_expect(atomic_load_explicit(&placed, memory_order_acquire) >= told, 1))
+		return;
+	int saved = errno;
+	struct timespec end;
+	clock_gettime(CLOCK_REALTIME, &end);
+	end.tv_sec += SETTLE_MS / 1000;
+	atomic_fetch_add(&settling, 1);
+	pthread_mutex_lock(&placed_lock);
+	while (atomic_load(&placed) < told && process_check() == CUDA_SUCCESS)
+		if (pthread_cond_timedwait(&placed_more, &placed_lock, &end))
+			break;
+	pthread_mutex_unlock(&placed_lock);
+	atomic_fetch_sub(&settling, 1);
+	/* A thread that died with its answer: the next calls must not wait for it again. */
+	uint64_t now = atomic_load(&placed);
+	while (now < told && !atomic_compare_exchange_weak(&placed, &now, told))
+		;
+	errno = saved;
 }

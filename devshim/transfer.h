@@ -36,3 +36,6 @@ bool transfer_place(const struct transfer *t, uint64_t offset, const void *p, si
 /* Places all deliveries of an answer. `room` is the most that its bulk may have; `own`: what the rest of the
  * bulk is expected to be. Returns the bytes of the bulk that the deliveries took, or -errno. */
 int64_t transfer_deliver(const struct frame *f, const uint8_t *bulk, size_t room, size_t own);
+/* After the deliveries of a frame: waits until those of all frames before it are in place, too, whichever
+ * thread has them. `told`: the number of deliveries that the frame tells. */
+void transfer_settle(uint64_t told);

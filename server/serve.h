@@ -22,6 +22,10 @@ void put_jit(struct exec *x, const struct jit *j);
 
 /* The arguments of a kernel node, encoded like a launch; they live until the record is answered. False when malformed. */
 bool get_kernel_node(struct exec *x, CUDA_KERNEL_NODE_PARAMS *p);
+/* Both sides and the extent of a box that lies on the device, as the driver's description. False when malformed. */
+bool get_device_box(struct exec *x, CUDA_MEMCPY3D *c);
+/* The driver's host function for an upcall. */
+void host_upcall(void *id);
 /* The default stream that a call without one means. */
 static inline CUstream default_stream(const struct exec *x)
 {

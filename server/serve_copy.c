@@ -410,3 +410,20 @@ static CUresult serve_box(struct exec *x)
 
 CUresult serve_cuMemcpy3D_v2(struct exec *x) { return serve_box(x); }
 CUresult serve_cuMemcpy3DAsync_v2(struct exec *x) { return serve_box(x); }
+
+bool get_device_box(struct exec *x, CUDA_MEMCPY3D *c)
+{
+	struct side src, dst;
+	bool sides = get_side(x, &src) & get_side(x, &dst);
+
+	*c = (CUDA_MEMCPY3D){
+		.srcXInBytes = src.x, .srcY = src.y, .srcZ = src.z, .srcLOD = src.lod, .srcMemoryType = src.type,
+		.srcDevice = src.device, .srcArray = src.array, .srcPitch = src.pitch, .srcHeight = src.height,
+		.dstXInBytes = dst.x, .dstY = dst.y, .dstZ = dst.z, .dstLOD = dst.lod, .dstMemoryType = dst.type,
+		.dstDevice = dst.device, .dstArray = dst.array, .dstPitch = dst.pitch, .dstHeight = dst.height,
+	};
+	c->WidthInBytes = get_u64(&x->in);
+	c->Height = get_u64(&x->in);
+	c->Depth = get_u64(&x->in);
+	return sides && src.type != CU_MEMORYTYPE_HOST && dst.type != CU_MEMORYTYPE_HOST && !x->in.bad;
+}

@@ -4,10 +4,11 @@
  *
  * Thread rule: the serve functions as exec.h; the callback runs on the driver's threads and calls no driver function. */
 #include "server/exec.h"
+#include "server/serve.h"
 #include "wire/limits.h"
 #include "cuda.calls.h"
 
-static void upcall(void *id)
+void host_upcall(void *id)
 {
 	session_upcall(session_self(), (uintptr_t)id, true);
 }
@@ -22,5 +23,5 @@ CUresult serve_cuLaunchHostFunc(struct exec *x)
 		return SERVE_BAD;
 	if (x->bad_handle)
 		return x->handle_code;
-	return drv.cuLaunchHostFunc(stream, upcall, (void *)(uintptr_t)id);
+	return drv.cuLaunchHostFunc(stream, host_upcall, (void *)(uintptr_t)id);
 }

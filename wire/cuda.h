@@ -188,8 +188,8 @@ CUresult cuMemCreate(CUmemGenericAllocationHandle *handle, size_t size,
 		const CUmemAllocationProp *prop RAW, unsigned long long flags) SINCE(10020);
 CUresult cuMemRelease(CUmemGenericAllocationHandle handle) SINCE(10020);
 CUresult cuMemMap(CUdeviceptr ptr, size_t size, size_t offset, CUmemGenericAllocationHandle handle,
-		unsigned long long flags) SINCE(10020);
-CUresult cuMemUnmap(CUdeviceptr ptr, size_t size) SINCE(10020);
+		unsigned long long flags) SHIM SINCE(10020);
+CUresult cuMemUnmap(CUdeviceptr ptr, size_t size) SHIM SINCE(10020);
 CUresult cuMemSetAccess(CUdeviceptr ptr, size_t size, const CUmemAccessDesc *desc COUNT(count),
 		size_t count) SINCE(10020);
 CUresult cuMemGetAccess(unsigned long long *flags, const CUmemLocation *location, CUdeviceptr ptr) SINCE(10020);
@@ -312,16 +312,16 @@ CUresult cuGraphAddKernelNode_v2(CUgraphNode *phGraphNode, CUgraph hGraph, const
 		size_t numDependencies, const CUDA_KERNEL_NODE_PARAMS *nodeParams)
 		HAND SINCE(12000);
 CUresult cuGraphKernelNodeGetParams_v2(CUgraphNode hNode, CUDA_KERNEL_NODE_PARAMS *nodeParams)
-		UNSUPPORTED("this part of the graph interface is not remoted") SINCE(12000);
+		HAND SINCE(12000);
 CUresult cuGraphKernelNodeSetParams_v2(CUgraphNode hNode, const CUDA_KERNEL_NODE_PARAMS *nodeParams)
 		HAND SINCE(12000);
 CUresult cuGraphAddMemcpyNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies,
 		size_t numDependencies, const CUDA_MEMCPY3D *copyParams, CUcontext ctx)
-		UNSUPPORTED("this part of the graph interface is not remoted") SINCE(10000);
+		HAND SINCE(10000);
 CUresult cuGraphMemcpyNodeGetParams(CUgraphNode hNode, CUDA_MEMCPY3D *nodeParams)
-		UNSUPPORTED("this part of the graph interface is not remoted") SINCE(10000);
+		LOCAL SINCE(10000);
 CUresult cuGraphMemcpyNodeSetParams(CUgraphNode hNode, const CUDA_MEMCPY3D *nodeParams)
-		UNSUPPORTED("this part of the graph interface is not remoted") SINCE(10000);
+		HAND SINCE(10000);
 CUresult cuGraphAddMemsetNode(CUgraphNode *phGraphNode, CUgraph hGraph,
 		const CUgraphNode *dependencies COUNT(numDependencies) OPTIONAL,
 		size_t numDependencies, const CUDA_MEMSET_NODE_PARAMS *memsetParams,
@@ -330,11 +330,11 @@ CUresult cuGraphMemsetNodeGetParams(CUgraphNode hNode, CUDA_MEMSET_NODE_PARAMS *
 CUresult cuGraphMemsetNodeSetParams(CUgraphNode hNode, const CUDA_MEMSET_NODE_PARAMS *nodeParams) SINCE(10000);
 CUresult cuGraphAddHostNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies,
 		size_t numDependencies, const CUDA_HOST_NODE_PARAMS *nodeParams)
-		UNSUPPORTED("this part of the graph interface is not remoted") SINCE(10000);
+		HAND SINCE(10000);
 CUresult cuGraphHostNodeGetParams(CUgraphNode hNode, CUDA_HOST_NODE_PARAMS *nodeParams)
-		UNSUPPORTED("this part of the graph interface is not remoted") SINCE(10000);
+		LOCAL SINCE(10000);
 CUresult cuGraphHostNodeSetParams(CUgraphNode hNode, const CUDA_HOST_NODE_PARAMS *nodeParams)
-		UNSUPPORTED("this part of the graph interface is not remoted") SINCE(10000);
+		HAND SINCE(10000);
 CUresult cuGraphAddChildGraphNode(CUgraphNode *phGraphNode, CUgraph hGraph,
 		const CUgraphNode *dependencies COUNT(numDependencies) OPTIONAL,
 		size_t numDependencies, CUgraph childGraph) SINCE(10000);
@@ -404,19 +404,19 @@ CUresult cuGraphGetNodes(CUgraph hGraph, CUgraphNode *nodes, size_t *numNodes)
 CUresult cuGraphGetRootNodes(CUgraph hGraph, CUgraphNode *rootNodes, size_t *numRootNodes)
 		HAND SINCE(10000);
 CUresult cuGraphGetEdges_v2(CUgraph hGraph, CUgraphNode *from, CUgraphNode *to, CUgraphEdgeData *edgeData,
-		size_t *numEdges) UNSUPPORTED("this part of the graph interface is not remoted") SINCE(12030);
+		size_t *numEdges) HAND SINCE(12030);
 CUresult cuGraphNodeGetDependencies_v2(CUgraphNode hNode, CUgraphNode *dependencies,
 		CUgraphEdgeData *edgeData, size_t *numDependencies)
-		UNSUPPORTED("this part of the graph interface is not remoted") SINCE(12030);
+		HAND SINCE(12030);
 CUresult cuGraphNodeGetDependentNodes_v2(CUgraphNode hNode, CUgraphNode *dependentNodes,
 		CUgraphEdgeData *edgeData, size_t *numDependentNodes)
-		UNSUPPORTED("this part of the graph interface is not remoted") SINCE(12030);
-CUresult cuGraphAddDependencies_v2(CUgraph hGraph, const CUgraphNode *from, const CUgraphNode *to,
-		const CUgraphEdgeData *edgeData, size_t numDependencies)
-		UNSUPPORTED("this part of the graph interface is not remoted") SINCE(12030);
-CUresult cuGraphRemoveDependencies_v2(CUgraph hGraph, const CUgraphNode *from, const CUgraphNode *to,
-		const CUgraphEdgeData *edgeData, size_t numDependencies)
-		UNSUPPORTED("this part of the graph interface is not remoted") SINCE(12030);
+		HAND SINCE(12030);
+CUresult cuGraphAddDependencies_v2(CUgraph hGraph, const CUgraphNode *from COUNT(numDependencies),
+		const CUgraphNode *to COUNT(numDependencies),
+		const CUgraphEdgeData *edgeData COUNT(numDependencies) OPTIONAL, size_t numDependencies) SINCE(12030);
+CUresult cuGraphRemoveDependencies_v2(CUgraph hGraph, const CUgraphNode *from COUNT(numDependencies),
+		const CUgraphNode *to COUNT(numDependencies),
+		const CUgraphEdgeData *edgeData COUNT(numDependencies) OPTIONAL, size_t numDependencies) SINCE(12030);
 CUresult cuGraphDestroyNode(CUgraphNode hNode DROP) SINCE(10000);
 CUresult cuGraphInstantiateWithFlags(CUgraphExec *phGraphExec, CUgraph hGraph, unsigned long long flags)
 		SINCE(11040);
@@ -426,12 +426,12 @@ CUresult cuGraphExecKernelNodeSetParams_v2(CUgraphExec hGraphExec, CUgraphNode h
 		HAND SINCE(12000);
 CUresult cuGraphExecMemcpyNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode,
 		const CUDA_MEMCPY3D *copyParams, CUcontext ctx)
-		UNSUPPORTED("this part of the graph interface is not remoted") SINCE(10020);
+		HAND SINCE(10020);
 CUresult cuGraphExecMemsetNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode,
 		const CUDA_MEMSET_NODE_PARAMS *memsetParams, CUcontext ctx) SINCE(10020);
 CUresult cuGraphExecHostNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode,
 		const CUDA_HOST_NODE_PARAMS *nodeParams)
-		UNSUPPORTED("this part of the graph interface is not remoted") SINCE(10020);
+		HAND SINCE(10020);
 CUresult cuGraphExecChildGraphNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode, CUgraph childGraph)
 		SINCE(11010);
 CUresult cuGraphExecEventRecordNodeSetEvent(CUgraphExec hGraphExec, CUgraphNode hNode, CUevent event)
@@ -453,10 +453,9 @@ CUresult cuGraphExecUpdate_v2(CUgraphExec hGraphExec, CUgraph hGraph,
 		HAND SINCE(12000);
 CUresult cuGraphKernelNodeCopyAttributes(CUgraphNode dst, CUgraphNode src) SINCE(11000);
 CUresult cuGraphKernelNodeGetAttribute(CUgraphNode hNode, CUkernelNodeAttrID attr,
-		CUkernelNodeAttrValue *value_out) UNSUPPORTED("this part of the graph interface is not remoted") SINCE(11000);
+		CUkernelNodeAttrValue *value_out RAW) SINCE(11000);
 CUresult cuGraphKernelNodeSetAttribute(CUgraphNode hNode, CUkernelNodeAttrID attr,
-		const CUkernelNodeAttrValue *value)
-		UNSUPPORTED("this part of the graph interface is not remoted") SINCE(11000);
+		const CUkernelNodeAttrValue *value RAW) SINCE(11000);
 CUresult cuGraphDebugDotPrint(CUgraph hGraph, const char *path, unsigned int flags)
 		UNSUPPORTED("this part of the graph interface is not remoted") SINCE(11030);
 CUresult cuUserObjectCreate(CUuserObject *object_out, void *ptr, CUhostFn destroy,
@@ -469,11 +468,11 @@ CUresult cuGraphReleaseUserObject(CUgraph graph, CUuserObject object, unsigned i
 		UNSUPPORTED("this part of the graph interface is not remoted") SINCE(11030);
 CUresult cuGraphAddNode_v2(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies,
 		const CUgraphEdgeData *dependencyData, size_t numDependencies,
-		CUgraphNodeParams *nodeParams) UNSUPPORTED("this part of the graph interface is not remoted") SINCE(12030);
+		CUgraphNodeParams *nodeParams) LOCAL SINCE(12030);
 CUresult cuGraphNodeSetParams(CUgraphNode hNode, CUgraphNodeParams *nodeParams)
-		UNSUPPORTED("this part of the graph interface is not remoted") SINCE(12020);
+		LOCAL SINCE(12020);
 CUresult cuGraphExecNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode, CUgraphNodeParams *nodeParams)
-		UNSUPPORTED("this part of the graph interface is not remoted") SINCE(12020);
+		LOCAL SINCE(12020);
 CUresult cuGraphConditionalHandleCreate(CUgraphConditionalHandle *pHandle_out, CUgraph hGraph,
 		CUcontext ctx, unsigned int defaultLaunchValue, unsigned int flags) SINCE(12030);
 CUresult cuOccupancyMaxActiveBlocksPerMultiprocessor(int *numBlocks, CUfunction func, int blockSize,
@@ -656,12 +655,12 @@ CUresult cuMemHostRegister(void *p, size_t bytesize, unsigned int Flags) SAME(cu
 CUresult cuGraphicsResourceSetMapFlags(CUgraphicsResource resource, unsigned int flags)
 		UNSUPPORTED("graphics and video interoperability") SINCE(3000);
 CUresult cuLinkCreate(unsigned int numOptions, CUjit_option *options, void **optionValues,
-		CUlinkState *stateOut) UNSUPPORTED("not remoted") SINCE(5050);
+		CUlinkState *stateOut) SAME(cuLinkCreate_v2) SINCE(5050);
 CUresult cuLinkAddData(CUlinkState state, CUjitInputType type, void *data, size_t size,
 		const char *name STRING, unsigned int numOptions, CUjit_option *options,
-		void **optionValues) UNSUPPORTED("not remoted") SINCE(5050);
+		void **optionValues) SAME(cuLinkAddData_v2) SINCE(5050);
 CUresult cuLinkAddFile(CUlinkState state, CUjitInputType type, const char *path, unsigned int numOptions,
-		CUjit_option *options, void **optionValues) UNSUPPORTED("not remoted") SINCE(5050);
+		CUjit_option *options, void **optionValues) SAME(cuLinkAddFile_v2) SINCE(5050);
 CUresult cuTexRefSetAddress2D_v2(CUtexref hTexRef, const CUDA_ARRAY_DESCRIPTOR *desc, CUdeviceptr dptr,
 		size_t Pitch) UNSUPPORTED("texture references are not remoted") SINCE(3020);
 CUresult cuDeviceTotalMem(unsigned int *bytes, CUdevice dev) SINCE(2000);
@@ -922,14 +921,14 @@ CUresult cuStreamGetCaptureInfo_v3(CUstream hStream, CUstreamCaptureStatus *capt
 		const CUgraphEdgeData **edgeData_out, size_t *numDependencies_out) HAND SINCE(12030) PTSZ(12030);
 CUresult cuGraphAddKernelNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies,
 		size_t numDependencies, const CUDA_KERNEL_NODE_PARAMS_v1 *nodeParams)
-		UNSUPPORTED("this part of the graph interface is not remoted") SINCE(10000);
+		LOCAL SINCE(10000);
 CUresult cuGraphKernelNodeGetParams(CUgraphNode hNode, CUDA_KERNEL_NODE_PARAMS_v1 *nodeParams)
-		UNSUPPORTED("this part of the graph interface is not remoted") SINCE(10000);
+		LOCAL SINCE(10000);
 CUresult cuGraphKernelNodeSetParams(CUgraphNode hNode, const CUDA_KERNEL_NODE_PARAMS_v1 *nodeParams)
-		UNSUPPORTED("this part of the graph interface is not remoted") SINCE(10000);
+		LOCAL SINCE(10000);
 CUresult cuGraphExecKernelNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode,
 		const CUDA_KERNEL_NODE_PARAMS_v1 *nodeParams)
-		UNSUPPORTED("this part of the graph interface is not remoted") SINCE(10010);
+		LOCAL SINCE(10010);
 CUresult cuGraphInstantiateWithParams(CUgraphExec *phGraphExec, CUgraph hGraph,
 		CUDA_GRAPH_INSTANTIATE_PARAMS *instantiateParams)
 		HAND SINCE(12000) PTSZ(12000);
@@ -938,18 +937,18 @@ CUresult cuGraphExecUpdate(CUgraphExec hGraphExec, CUgraph hGraph, CUgraphNode *
 CUresult cuGraphUpload(CUgraphExec hGraph, CUstream hStream) POST SHIM SINCE(11010) PTSZ(11010);
 CUresult cuGraphLaunch(CUgraphExec hGraph, CUstream hStream) SHIM SINCE(10000) PTSZ(10000);
 CUresult cuGraphGetEdges(CUgraph hGraph, CUgraphNode *from, CUgraphNode *to, size_t *numEdges)
-		UNSUPPORTED("this part of the graph interface is not remoted") SINCE(10000);
+		LOCAL SINCE(10000);
 CUresult cuGraphNodeGetDependencies(CUgraphNode hNode, CUgraphNode *dependencies, size_t *numDependencies)
-		HAND SINCE(10000);
+		LOCAL SINCE(10000);
 CUresult cuGraphNodeGetDependentNodes(CUgraphNode hNode, CUgraphNode *dependentNodes,
-		size_t *numDependentNodes) HAND SINCE(10000);
+		size_t *numDependentNodes) LOCAL SINCE(10000);
 CUresult cuGraphAddDependencies(CUgraph hGraph, const CUgraphNode *from COUNT(numDependencies),
 		const CUgraphNode *to COUNT(numDependencies), size_t numDependencies) SINCE(10000);
 CUresult cuGraphRemoveDependencies(CUgraph hGraph, const CUgraphNode *from COUNT(numDependencies),
 		const CUgraphNode *to COUNT(numDependencies), size_t numDependencies) SINCE(10000);
 CUresult cuGraphAddNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies,
 		size_t numDependencies, CUgraphNodeParams *nodeParams)
-		UNSUPPORTED("this part of the graph interface is not remoted") SINCE(12020);
+		LOCAL SINCE(12020);
 CUresult cuStreamCopyAttributes(CUstream dstStream, CUstream srcStream) POST SINCE(11000) PTSZ(11000);
 CUresult cuStreamGetAttribute(CUstream hStream, CUstreamAttrID attr, CUstreamAttrValue *value RAW) SINCE(11000) PTSZ(11000);
 CUresult cuStreamSetAttribute(CUstream hStream, CUstreamAttrID attr, const CUstreamAttrValue *param RAW) SINCE(11000) PTSZ(11000);

@@ -1,0 +1,541 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Nodes with something of the program's in them: host functions, copies to and from its memory (which become host functions that move the bytes at each
+ * replay), and the answers to questions about nodes, which point into memory that lives with the node. Also the call that adds a node of any
+ * type, as the typed ones.
+ *
+ * Thread rule: any thread; a node is used by one thread at a time, as the driver demands. What a graph may run again is kept to the end of the process: no call
+ * tells when the last executable graph with it is gone. */
+#include <stdlib.h>
+#include <string.h>
+#include "devshim/copy.h"
+#include "devshim/function.h"
+#include "devshim/graph.h"
+#include "devshim/handle.h"
+#include "wire/cuda.h"
+#include "wire/limits.h"
+#include "cuda.calls.h"
+#include "cuda.remote.h"
+
+#define LIMIT_PARAMS (64u << 10)
+
+struct node {
+	CUDA_HOST_NODE_PARAMS host; /* fn NULL: not a host node of the application's */
+	CUDA_MEMCPY3D copy;         /* Depth 0: not a copy node */
+	bool copy_is_host;          /* one that is a host function for the driver */
+	void *params;               /* what cuGraphKernelNodeGetParams gave out */
+};
+
+static void node_dropped(const void *h, void *data)
+{
+	struct node *n = data;
+
+	(void)h;
+	free(n->params);
+	free(n);
+}
+
+__attribute__((constructor)) static void watch_nodes(void) { handle_on_drop(HANDLE_CUgraphNode, node_dropped); }
+
+/* What is kept of a node; made when there is nothing yet. */
+static struct node *node_of(CUgraphNode h)
+{
+	struct node *n = handle_data(HANDLE_CUgraphNode, h);
+
+	if (n || !handle_live(HANDLE_CUgraphNode, h))
+		return n;
+	n = calloc(1, sizeof *n);
+	if (n && !handle_set_data(HANDLE_CUgraphNode, h, n)) {
+		free(n);
+		n = NULL;
+	}
+	return n;
+}
+
+static CUresult added(struct call *c, CUgraphNode *node, struct node **n)
+{
+	CUresult r = call_wait(c);
+
+	if (!r)
+		*node = get_handle(c, HANDLE_CUgraphNode);
+	r = call_end(c, r);
+	*n = r ? NULL : node_of(*node);
+	return r || *n ? r : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+static CUresult done(struct call *c)
+{
+	CUresult r = call_wait(c);
+
+	return call_end(c, r);
+}
+
+/* ---- host functions */
+
+static CUresult add_upcall(CUgraphNode *node, CUgraph g, const CUgraphNode *before, size_t count, uint64_t id, struct node **n)
+{
+	struct call c;
+	CUresult r = call_begin(&c, CALL_cuGraphAddHostNode);
+
+	if (r)
+		return r;
+	if (!put_handle(&c, HANDLE_CUgraph, g))
+		return handle_error(HANDLE_CUgraph);
+	r = put_nodes(&c, before, count);
+	put_u64(&c.out, id);
+	return r ? r : added(&c, node, n);
+}
+
+static CUresult set_upcall(CUgraphExec e, CUgraphNode node, uint64_t id)
+{
+	struct call c;
+	CUresult r = call_begin(&c, e ? CALL_cuGraphExecHostNodeSetParams : CALL_cuGraphHostNodeSetParams);
+
+	if (r)
+		return r;
+	if ((e && !put_handle(&c, HANDLE_CUgraphExec, e)) || !put_handle(&c, HANDLE_CUgraphNode, node))
+		return CUDA_ERROR_INVALID_VALUE;
+	put_u64(&c.out, id);
+	return done(&c);
+}
+
+CUresult cuGraphAddHostNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies,
+		size_t numDependencies, const CUDA_HOST_NODE_PARAMS *nodeParams)
+{
+	CUresult r = process_check();
+	struct node *n = NULL;
+	uint64_t id;
+
+	if (r)
+		return r;
+	if (!phGraphNode || !nodeParams || !nodeParams->fn || !handle_live(HANDLE_CUgraph, hGraph))
+		return CUDA_ERROR_INVALID_VALUE;
+	id = host_function_note(nodeParams->fn, nodeParams->userData, context_current());
+	if (!id)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	r = add_upcall(phGraphNode, hGraph, dependencies, numDependencies, id, &n);
+	if (!r)
+		n->host = *nodeParams;
+	return r;
+}
+
+CUresult cuGraphHostNodeGetParams(CUgraphNode hNode, CUDA_HOST_NODE_PARAMS *nodeParams)
+{
+	CUresult r = process_check();
+	struct node *n = r ? NULL : handle_data(HANDLE_CUgraphNode, hNode);
+
+	if (r)
+		return r;
+	if (!n || !n->host.fn || !nodeParams)
+		return CUDA_ERROR_INVALID_VALUE;
+	*nodeParams = n->host;
+	return CUDA_SUCCESS;
+}
+
+static CUresult host_set(CUgraphExec e, CUgraphNode hNode, const CUDA_HOST_NODE_PARAMS *p)
+{
+	CUresult r = process_check();
+	struct node *n = r ? NULL : handle_data(HANDLE_CUgraphNode, hNode);
+	uint64_t id;
+
+	if (r)
+		return r;
+	if (!n || !n->host.fn || !p || !p->fn)
+		return CUDA_ERROR_INVALID_VALUE;
+	id = host_function_note(p->fn, p->userData, context_current());
+	if (!id)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	r = set_upcall(e, hNode, id);
+	if (!r && !e)
+		n->host = *p;
+	return r;
+}
+
+CUresult cuGraphHostNodeSetParams(CUgraphNode hNode, const CUDA_HOST_NODE_PARAMS *nodeParams)
+{
+	return host_set(NULL, hNode, nodeParams);
+}
+
+CUresult cuGraphExecHostNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode, const CUDA_HOST_NODE_PARAMS *nodeParams)
+{
+	return hGraphExec ? host_set(hGraphExec, hNode, nodeParams) : CUDA_ERROR_INVALID_VALUE;
+}
+
+/* ---- copies */
+
+static CUresult read_copy(const CUDA_MEMCPY3D *p, struct copy *k)
+{
+	CUresult r = process_check();
+
+	if (r)
+		return r;
+	return p ? copy_of_3d(p, k) : CUDA_ERROR_INVALID_VALUE;
+}
+
+/* The context in which a copy node runs: NULL means the current one. */
+static CUresult find_context(CUcontext h, struct context **c)
+{
+	*c = h ? context_find(h) : context_current();
+	return *c ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CONTEXT;
+}
+
+CUresult cuGraphAddMemcpyNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies,
+		size_t numDependencies, const CUDA_MEMCPY3D *copyParams, CUcontext ctx)
+{
+	struct context *context;
+	struct node *n = NULL;
+	struct copy k;
+	struct call c;
+	CUresult r = read_copy(copyParams, &k);
+
+	if (!r && (!phGraphNode || !handle_live(HANDLE_CUgraph, hGraph)))
+		r = CUDA_ERROR_INVALID_VALUE;
+	if (!r)
+		r = find_context(ctx, &context);
+	if (r)
+		return r;
+	if (copy_is_host(&k)) {
+		uint64_t id = copy_note(&k, context);
+
+		r = id ? add_upcall(phGraphNode, hGraph, dependencies, numDependencies, id, &n) : CUDA_ERROR_OUT_OF_MEMORY;
+	} else {
+		r = call_begin(&c, CALL_cuGraphAddMemcpyNode);
+		if (r)
+			return r;
+		put_handle(&c, HANDLE_CUgraph, hGraph);
+		r = put_nodes(&c, dependencies, numDependencies);
+		if (!r)
+			r = copy_put(&c, &k);
+		if (!r && !put_handle(&c, HANDLE_CUcontext, context->handle))
+			r = CUDA_ERROR_INVALID_CONTEXT;
+		if (!r)
+			r = added(&c, phGraphNode, &n);
+	}
+	if (!r) {
+		n->copy = *copyParams;
+		n->copy_is_host = copy_is_host(&k);
+	}
+	return r;
+}
+
+CUresult cuGraphMemcpyNodeGetParams(CUgraphNode hNode, CUDA_MEMCPY3D *nodeParams)
+{
+	CUresult r = process_check();
+	struct node *n = r ? NULL : handle_data(HANDLE_CUgraphNode, hNode);
+
+	if (r)
+		return r;
+	if (!nodeParams || !handle_live(HANDLE_CUgraphNode, hNode))
+		return CUDA_ERROR_INVALID_VALUE;
+	if (!n || !n->copy.Depth)
+		return call_unsupported("cuGraphMemcpyNodeGetParams", "of captured copies");
+	*nodeParams = n->copy;
+	return CUDA_SUCCESS;
+}
+
+static CUresult copy_set(CUgraphExec e, CUgraphNode hNode, const CUDA_MEMCPY3D *p, CUcontext ctx)
+{
+	struct node *n = handle_data(HANDLE_CUgraphNode, hNode);
+	struct context *context;
+	struct copy k;
+	struct call c;
+	CUresult r = read_copy(p, &k);
+
+	if (!r)
+		r = find_context(ctx, &context);
+	if (r)
+		return r;
+	if (!n || !n->copy.Depth || n->copy_is_host != copy_is_host(&k))
+		return CUDA_ERROR_INVALID_VALUE;
+	if (n->copy_is_host) {
+		uint64_t id = copy_note(&k, context);
+
+		r = id ? set_upcall(e, hNode, id) : CUDA_ERROR_OUT_OF_MEMORY;
+	} else {
+		r = call_begin(&c, e ? CALL_cuGraphExecMemcpyNodeSetParams : CALL_cuGraphMemcpyNodeSetParams);
+		if (r)
+			return r;
+		if ((e && !put_handle(&c, HANDLE_CUgraphExec, e)) || !put_handle(&c, HANDLE_CUgraphNode, hNode))
+			return CUDA_ERROR_INVALID_VALUE;
+		r = copy_put(&c, &k);
+		if (!r && e && !put_handle(&c, HANDLE_CUcontext, context->handle))
+			r = CUDA_ERROR_INVALID_CONTEXT;
+		if (!r)
+			r = done(&c);
+	}
+	if (!r && !e)
+		n->copy = *p;
+	return r;
+}
+
+CUresult cuGraphMemcpyNodeSetParams(CUgraphNode hNode, const CUDA_MEMCPY3D *nodeParams)
+{
+	return copy_set(NULL, hNode, nodeParams, NULL);
+}
+
+CUresult cuGraphExecMemcpyNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode, const CUDA_MEMCPY3D *copyParams,
+		CUcontext ctx)
+{
+	return hGraphExec ? copy_set(hGraphExec, hNode, copyParams, ctx) : CUDA_ERROR_INVALID_VALUE;
+}
+
+/* ---- what a kernel node launches */
+
+CUresult cuGraphKernelNodeGetParams_v2(CUgraphNode hNode, CUDA_KERNEL_NODE_PARAMS *p)
+{
+	uint8_t *packed = malloc(LIMIT_PARAMS);
+	struct call c;
+	CUresult r = packed ? call_begin(&c, CALL_cuGraphKernelNodeGetParams_v2) : CUDA_ERROR_OUT_OF_MEMORY;
+
+	if (!r && !put_handle(&c, HANDLE_CUgraphNode, hNode))
+		r = CUDA_ERROR_INVALID_VALUE;
+	if (!r && !p)
+		r = CUDA_ERROR_INVALID_VALUE;
+	if (r) {
+		free(packed);
+		return r;
+	}
+	CUDA_KERNEL_NODE_PARAMS got = {0};
+	void *h = NULL;
+
+	c.bulk_out = packed;
+	c.bulk_out_len = LIMIT_PARAMS;
+	r = call_wait(&c);
+	if (!r) {
+		h = get_handle(&c, HANDLE_CUfunction);
+		got.gridDimX = (unsigned)get_u64(&c.in);
+		got.gridDimY = (unsigned)get_u64(&c.in);
+		got.gridDimZ = (unsigned)get_u64(&c.in);
+		got.blockDimX = (unsigned)get_u64(&c.in);
+		got.blockDimY = (unsigned)get_u64(&c.in);
+		got.blockDimZ = (unsigned)get_u64(&c.in);
+		got.sharedMemBytes = (unsigned)get_u64(&c.in);
+	}
+	size_t len = c.bulk_out_len;
+
+	r = call_end(&c, r);
+	struct function *f = r ? NULL : function_of(h);
+	struct node *n = r ? NULL : node_of(hNode);
+
+	if (!r && (!f || !f->laid_out || !n || len < f->bytes))
+		r = CUDA_ERROR_NOT_SUPPORTED;
+	/* Pointers first, the packed bytes behind them, in one block that lives with the node. */
+	void **block = r ? NULL : malloc(f->nparams * sizeof(void *) + f->bytes + 1);
+
+	if (!r && !block)
+		r = CUDA_ERROR_OUT_OF_MEMORY;
+	if (!r) {
+		uint8_t *bytes = (uint8_t *)(block + f->nparams);
+
+		memcpy(bytes, packed, f->bytes);
+		for (unsigned i = 0; i < f->nparams; i++)
+			block[i] = bytes + f->offset[i];
+		free(n->params);
+		n->params = block;
+		got.kernelParams = block;
+		if (handle_type(h) == HANDLE_CUkernel)
+			got.kern = h;
+		else
+			got.func = h;
+		*p = got;
+	}
+	free(packed);
+	return r;
+}
+
+/* ---- the first version of the kernel structs ends before the kernel */
+
+static CUDA_KERNEL_NODE_PARAMS from_v1(const CUDA_KERNEL_NODE_PARAMS_v1 *p)
+{
+	CUDA_KERNEL_NODE_PARAMS k = {0};
+
+	memcpy(&k, p, sizeof *p);
+	return k;
+}
+
+CUresult cuGraphAddKernelNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies,
+		size_t numDependencies, const CUDA_KERNEL_NODE_PARAMS_v1 *nodeParams)
+{
+	CUDA_KERNEL_NODE_PARAMS k;
+
+	if (!nodeParams)
+		return CUDA_ERROR_INVALID_VALUE;
+	k = from_v1(nodeParams);
+	return cuGraphAddKernelNode_v2(phGraphNode, hGraph, dependencies, numDependencies, &k);
+}
+
+CUresult cuGraphKernelNodeGetParams(CUgraphNode hNode, CUDA_KERNEL_NODE_PARAMS_v1 *nodeParams)
+{
+	CUDA_KERNEL_NODE_PARAMS k;
+	CUresult r = nodeParams ? cuGraphKernelNodeGetParams_v2(hNode, &k) : CUDA_ERROR_INVALID_VALUE;
+
+	if (!r)
+		memcpy(nodeParams, &k, sizeof *nodeParams);
+	return r;
+}
+
+CUresult cuGraphKernelNodeSetParams(CUgraphNode hNode, const CUDA_KERNEL_NODE_PARAMS_v1 *nodeParams)
+{
+	CUDA_KERNEL_NODE_PARAMS k;
+
+	if (!nodeParams)
+		return CUDA_ERROR_INVALID_VALUE;
+	k = from_v1(nodeParams);
+	return cuGraphKernelNodeSetParams_v2(hNode, &k);
+}
+
+CUresult cuGraphExecKernelNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode,
+		const CUDA_KERNEL_NODE_PARAMS_v1 *nodeParams)
+{
+	CUDA_KERNEL_NODE_PARAMS k;
+
+	if (!nodeParams)
+		return CUDA_ERROR_INVALID_VALUE;
+	k = from_v1(nodeParams);
+	return cuGraphExecKernelNodeSetParams_v2(hGraphExec, hNode, &k);
+}
+
+/* ---- a node of any type */
+
+static CUDA_KERNEL_NODE_PARAMS from_v3(const CUDA_KERNEL_NODE_PARAMS_v3 *p)
+{
+	return (CUDA_KERNEL_NODE_PARAMS){.func = p->func, .gridDimX = p->gridDimX, .gridDimY = p->gridDimY, .gridDimZ = p->gridDimZ,
+		.blockDimX = p->blockDimX, .blockDimY = p->blockDimY, .blockDimZ = p->blockDimZ,
+		.sharedMemBytes = p->sharedMemBytes, .kernelParams = p->kernelParams, .extra = p->extra, .kern = p->kern,
+		.ctx = p->ctx};
+}
+
+static CUDA_MEMSET_NODE_PARAMS memset_v1(const CUDA_MEMSET_NODE_PARAMS_v2 *p)
+{
+	return (CUDA_MEMSET_NODE_PARAMS){p->dst, p->pitch, p->value, p->elementSize, p->width, p->height};
+}
+
+static CUcontext or_current(CUcontext h)
+{
+	struct context *c = context_current();
+
+	return h ? h : c ? c->handle : NULL;
+}
+
+CUresult cuGraphAddNode(CUgraphNode *node, CUgraph g, const CUgraphNode *before, size_t n, CUgraphNodeParams *p)
+{
+	CUresult r = process_check();
+
+	if (r)
+		return r;
+	if (!p || !node)
+		return CUDA_ERROR_INVALID_VALUE;
+	switch ((int)p->type) {
+	case CU_GRAPH_NODE_TYPE_KERNEL: {
+		CUDA_KERNEL_NODE_PARAMS k = from_v3(&p->kernel);
+
+		return cuGraphAddKernelNode_v2(node, g, before, n, &k);
+	}
+	case CU_GRAPH_NODE_TYPE_MEMCPY:
+		return cuGraphAddMemcpyNode(node, g, before, n, &p->memcpy.copyParams, p->memcpy.copyCtx);
+	case CU_GRAPH_NODE_TYPE_MEMSET: {
+		CUDA_MEMSET_NODE_PARAMS m = memset_v1(&p->memset);
+
+		return cuGraphAddMemsetNode(node, g, before, n, &m, or_current(p->memset.ctx));
+	}
+	case CU_GRAPH_NODE_TYPE_HOST: {
+		CUDA_HOST_NODE_PARAMS h = {p->host.fn, p->host.userData};
+
+		return cuGraphAddHostNode(node, g, before, n, &h);
+	}
+	case CU_GRAPH_NODE_TYPE_GRAPH:
+		return cuGraphAddChildGraphNode(node, g, before, n, p->graph.graph);
+	case CU_GRAPH_NODE_TYPE_EMPTY:
+		return cuGraphAddEmptyNode(node, g, before, n);
+	case CU_GRAPH_NODE_TYPE_EVENT_RECORD:
+		return cuGraphAddEventRecordNode(node, g, before, n, p->eventRecord.event);
+	case CU_GRAPH_NODE_TYPE_WAIT_EVENT:
+		return cuGraphAddEventWaitNode(node, g, before, n, p->eventWait.event);
+	case CU_GRAPH_NODE_TYPE_MEM_FREE:
+		return cuGraphAddMemFreeNode(node, g, before, n, p->free.dptr);
+	default:
+		return call_unsupported("cuGraphAddNode", "nodes of this type");
+	}
+}
+
+CUresult cuGraphAddNode_v2(CUgraphNode *node, CUgraph g, const CUgraphNode *before, const CUgraphEdgeData *edges, size_t n,
+		CUgraphNodeParams *p)
+{
+	static const CUgraphEdgeData plain;
+
+	for (size_t i = 0; edges && i < n; i++)
+		if (memcmp(&edges[i], &plain, sizeof plain))
+			return call_unsupported("cuGraphAddNode", "edges with data");
+	return cuGraphAddNode(node, g, before, n, p);
+}
+
+CUresult cuGraphNodeSetParams(CUgraphNode node, CUgraphNodeParams *p)
+{
+	CUresult r = process_check();
+
+	if (r)
+		return r;
+	if (!p)
+		return CUDA_ERROR_INVALID_VALUE;
+	switch ((int)p->type) {
+	case CU_GRAPH_NODE_TYPE_KERNEL: {
+		CUDA_KERNEL_NODE_PARAMS k = from_v3(&p->kernel);
+
+		return cuGraphKernelNodeSetParams_v2(node, &k);
+	}
+	case CU_GRAPH_NODE_TYPE_MEMCPY:
+		return copy_set(NULL, node, &p->memcpy.copyParams, p->memcpy.copyCtx);
+	case CU_GRAPH_NODE_TYPE_MEMSET: {
+		CUDA_MEMSET_NODE_PARAMS m = memset_v1(&p->memset);
+
+		return cuGraphMemsetNodeSetParams(node, &m);
+	}
+	case CU_GRAPH_NODE_TYPE_HOST: {
+		CUDA_HOST_NODE_PARAMS h = {p->host.fn, p->host.userData};
+
+		return cuGraphHostNodeSetParams(node, &h);
+	}
+	case CU_GRAPH_NODE_TYPE_EVENT_RECORD:
+		return cuGraphEventRecordNodeSetEvent(node, p->eventRecord.event);
+	case CU_GRAPH_NODE_TYPE_WAIT_EVENT:
+		return cuGraphEventWaitNodeSetEvent(node, p->eventWait.event);
+	default:
+		return call_unsupported("cuGraphNodeSetParams", "nodes of this type");
+	}
+}
+
+CUresult cuGraphExecNodeSetParams(CUgraphExec e, CUgraphNode node, CUgraphNodeParams *p)
+{
+	CUresult r = process_check();
+
+	if (r)
+		return r;
+	if (!p)
+		return CUDA_ERROR_INVALID_VALUE;
+	switch ((int)p->type) {
+	case CU_GRAPH_NODE_TYPE_KERNEL: {
+		CUDA_KERNEL_NODE_PARAMS k = from_v3(&p->kernel);
+
+		return cuGraphExecKernelNodeSetParams_v2(e, node, &k);
+	}
+	case CU_GRAPH_NODE_TYPE_MEMCPY:
+		return cuGraphExecMemcpyNodeSetParams(e, node, &p->memcpy.copyParams, p->memcpy.copyCtx);
+	case CU_GRAPH_NODE_TYPE_MEMSET: {
+		CUDA_MEMSET_NODE_PARAMS m = memset_v1(&p->memset);
+
+		return cuGraphExecMemsetNodeSetParams(e, node, &m, or_current(p->memset.ctx));
+	}
+	case CU_GRAPH_NODE_TYPE_HOST: {
+		CUDA_HOST_NODE_PARAMS h = {p->host.fn, p->host.userData};
+
+		return cuGraphExecHostNodeSetParams(e, node, &h);
+	}
+	case CU_GRAPH_NODE_TYPE_GRAPH:
+		return cuGraphExecChildGraphNodeSetParams(e, node, p->graph.graph);
+	case CU_GRAPH_NODE_TYPE_EVENT_RECORD:
+		return cuGraphExecEventRecordNodeSetEvent(e, node, p->eventRecord.event);
+	case CU_GRAPH_NODE_TYPE_WAIT_EVENT:
+		return cuGraphExecEventWaitNodeSetEvent(e, node, p->eventWait.event);
+	default:
+		return call_unsupported("cuGraphExecNodeSetParams", "nodes of this type");
+	}
+}
