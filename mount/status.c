@@ -94,7 +94,7 @@ static void show_server(int root, const char *name)
 	int fd = openat(root, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (fd < 0)
 		return;
-	printf("  server %s  %s  security %s  driver %s %s  CUDA %s\n", name, value(fd, "status"),
+	printf("  server %s  %s  security %s  driver %s  version %s  CUDA %s\n", name, value(fd, "status"),
 		value(fd, "tls"), value(fd, "driver"), value(fd, "driver_version"),
 		value(fd, "cuda_version"));
 	close(fd);

@@ -23,7 +23,9 @@ echo "all there"
 
 say "build (a minute or two the first time)"
 ${MAKE:-make} --no-print-directory -s -j"$(nproc)" B="$B" all
-ls -l "$B"/bin "$B"/lib | sed -n 's/.* \([0-9]*\) [A-Z][a-z][a-z] .* \([^ ]*\)$/  \2 (\1 bytes)/p'
+for f in "$B"/bin/* "$B"/lib/*.so*; do
+	echo "  $f ($(($(stat -c %s "$f") >> 10)) KiB)"
+done
 
 [ -r /dev/fuse ] && [ -w /dev/fuse ] || {
 	echo "This user cannot use /dev/fuse. In a container it needs: --device /dev/fuse --cap-add SYS_ADMIN" >&2
@@ -43,17 +45,16 @@ trap cleanup EXIT
 trap 'exit 1' INT TERM HUP
 
 say "a server on this machine (scudafs serve; with a GPU of its own it would offer that one)"
-"$B/bin/scuda-server" --listen 127.0.0.1:0 --driver auto --ready-fd 3 3>"$work/address" 2>"$work/server.log" &
+"$B/bin/scuda-server" --listen 127.0.0.1:0 --driver auto --ready-fd 3 3>"$work/port" 2>"$work/server.log" &
 server=$!
 for ((i = 0; i < 200; i++)); do
-	[ -s "$work/address" ] && break
+	[ -s "$work/port" ] && break
 	kill -0 "$server" 2>/dev/null || break
 	sleep 0.05
 done
-[ -s "$work/address" ] || { cat "$work/server.log"; exit 1; }
-address=$(head -n 1 "$work/address")
+[ -s "$work/port" ] || { cat "$work/server.log"; exit 1; }
+address=127.0.0.1:$(head -n 1 "$work/port")
 cat "$work/server.log"
-echo "listening on $address"
 
 say "its GPU becomes a directory"
 mkdir "$work/scuda"
