@@ -6,6 +6,7 @@
 #include "scudafs/ops.h"
 #include <errno.h>
 #include <linux/fuse.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include "scudafs/loop.h"
@@ -168,18 +169,27 @@ struct content {
 	bool bad;
 };
 
+/* Orders the loop's threads between the requests on one file. The kernel does so, too, but no tool can see that. */
+static void content_handover(void)
+{
+	static atomic_uint handovers;
+	atomic_fetch_add(&handovers, 1);
+}
+
 static void content_free(struct content *c)
 {
+	content_handover();
 	free(c->text);
 	free(c);
 }
 
-static void content_reply(fuse_req_t req, const struct content *c, size_t size, off_t off)
+static void content_reply(fuse_req_t req, struct content *c, size_t size, off_t off)
 {
-	if (off < 0 || (size_t)off >= c->len)
-		fuse_reply_buf(req, NULL, 0);
-	else
-		fuse_reply_buf(req, c->text + off, size < c->len - (size_t)off ? size : c->len - (size_t)off);
+	content_handover();
+	size_t left = off < 0 || (size_t)off >= c->len ? 0 : c->len - (size_t)off;
+	const char *p = left ? c->text + off : NULL;
+	content_handover();
+	fuse_reply_buf(req, p, size < left ? size : left);
 }
 
 static void open_session(fuse_req_t req, unsigned server, const struct fuse_file_info *fi)
@@ -221,6 +231,7 @@ static void op_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 	fi->fh = (uintptr_t)c;
 	fi->direct_io = 1;
 	fi->noflush = 1;
+	content_handover();
 	if (fuse_reply_open(req, fi))
 		content_free(c);
 }
@@ -262,6 +273,7 @@ static void op_opendir(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi
 		return;
 	}
 	fi->fh = (uintptr_t)c;
+	content_handover();
 	if (fuse_reply_open(req, fi))
 		content_free(c);
 }
@@ -269,9 +281,10 @@ static void op_opendir(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi
 /* An offset is where the next entry begins in the listing; only whole entries are given. */
 static void op_readdir(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off, struct fuse_file_info *fi)
 {
-	const struct content *c = (const struct content *)(uintptr_t)fi->fh;
+	struct content *c = (struct content *)(uintptr_t)fi->fh;
 	size_t at = (size_t)off, end = at;
 	(void)ino;
+	content_handover();
 	while (end < c->len) {
 		struct fuse_dirent d;
 		memcpy(&d, c->text + end, FUSE_NAME_OFFSET);
@@ -279,7 +292,9 @@ static void op_readdir(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off, s
 			break;
 		end += FUSE_DIRENT_SIZE(&d);
 	}
-	fuse_reply_buf(req, at < end ? c->text + at : NULL, at < end ? end - at : 0);
+	const char *p = at < end ? c->text + at : NULL;
+	content_handover();
+	fuse_reply_buf(req, p, at < end ? end - at : 0);
 }
 
 static void op_releasedir(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
@@ -313,7 +328,7 @@ static void op_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off, stru
 	struct relay *r = (struct relay *)(uintptr_t)fi->fh;
 	unsigned server;
 	if (!tree_is_session(ino, &server)) {
-		content_reply(req, (const struct content *)(uintptr_t)fi->fh, size, off);
+		content_reply(req, (struct content *)(uintptr_t)fi->fh, size, off);
 		return;
 	}
 	if (off < CTL_DATA(0, 0)) {
