@@ -13,7 +13,9 @@
 #include "devshim/call.h"
 #include "devshim/device.h"
 #include "devshim/handle.h"
+#include "devshim/module.h"
 #include "devshim/range.h"
+#include "devshim/work.h"
 #include "devshim/tables.h"
 #include "wire/cuda.h"
 #include "wire/limits.h"
@@ -110,6 +112,8 @@ static void died(struct context *c)
 {
 	handle_drop_owner(c->handle);
 	range_drop_owner(RANGE_NONE, c->handle);
+	work_context_died(c);
+	library_context_died(c->handle);
 	tables_context_died(c->handle);
 }
 

@@ -362,7 +362,7 @@ static CUresult to_device(const struct copy *k, bool async, CUstream stream, str
 		return run_later(k, stream, w, true);
 	if (overlap && (r = cuCtxSynchronize()))
 		return r;
-	bool post = known && !work_is_foreign(stream) && ((k->linear && k->w <= COPY_SMALL) || !work_is_gated(w));
+	bool post = known && !work_is_foreign(stream) && !work_is_full(w) && ((k->linear && k->w <= COPY_SMALL) || !work_is_gated(w));
 
 	r = send_bytes(k, COPY_ASYNC, stream, post, &seq);
 	if (!r)
@@ -418,7 +418,7 @@ static CUresult on_device(const struct copy *k, bool async, CUstream stream, str
 
 	if (r)
 		return r;
-	bool post = known && k->linear && !work_capturing() && (async ? !work_is_foreign(stream) : !work_is_gated(w));
+	bool post = known && k->linear && !work_capturing() && (async ? !work_is_foreign(stream) && !work_is_full(w) : !work_is_gated(w));
 
 	r = post ? call_post(&c) : wait_for(&c);
 	if (!r)

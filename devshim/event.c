@@ -119,7 +119,8 @@ static CUresult record(unsigned id, CUevent hEvent, CUstream hStream, unsigned f
 	/* An event is recorded in streams of its own context only. */
 	CUcontext of = (uintptr_t)hStream <= 2 ? ctx->handle : handle_owner(HANDLE_CUstream, hStream);
 
-	if (flags == CU_EVENT_RECORD_DEFAULT && !work_capturing() && handle_owner(HANDLE_CUevent, hEvent) == of) {
+	if (flags == CU_EVENT_RECORD_DEFAULT && !work_capturing() && !work_is_full(w) &&
+			handle_owner(HANDLE_CUevent, hEvent) == of) {
 		r = call_post(&c);
 	} else {
 		r = call_wait(&c);

@@ -14,8 +14,6 @@
 #include "cuda.calls.h"
 
 #define LIMIT_LAUNCH_ATTRIBUTES 64
-/* Launches that may queue up behind a host function before one waits: the driver's own queue is deeper, and blocks the server when it is full. */
-#define GATED_LAUNCHES 256
 
 static CUresult put_attribute(struct call *c, const CUlaunchAttribute *a)
 {
@@ -202,10 +200,7 @@ static CUresult launch(unsigned id, const CUlaunchConfig *k, CUfunction h, void 
 		shape_fits(f, k, ctx->device) && attributes_fit(&known, ctx->device) && !needs_cluster(f, ctx->device) &&
 		(!extra || c.bulk_len == f->bytes);
 
-	if (right && w && __builtin_expect(atomic_load(&w->gate) > atomic_load(&w->done), 0) &&
-			atomic_load(&w->gate) + GATED_LAUNCHES < atomic_load(&w->last))
-		right = false;
-	if (right) {
+	if (right && w && !work_is_full(w)) {
 		r = call_post(&c);
 	} else {
 		r = call_wait(&c);

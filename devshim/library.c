@@ -26,15 +26,24 @@ struct found {
 	CUmodule module;
 	char name[];
 };
-struct library { struct found *found; };
+struct library {
+	struct library *next, **back;   /* in the list of all */
+	struct found *found;
+};
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct library *all;
 
 static void library_dropped(const void *h, void *data)
 {
 	struct library *l = data;
 
 	(void)h;
+	pthread_mutex_lock(&lock);
+	*l->back = l->next;
+	if (l->next)
+		l->next->back = l->back;
+	pthread_mutex_unlock(&lock);
 	while (l->found) {
 		struct found *next = l->found->next;
 
@@ -45,6 +54,21 @@ static void library_dropped(const void *h, void *data)
 }
 
 __attribute__((constructor)) static void watch_libraries(void) { handle_on_drop(HANDLE_CUlibrary, library_dropped); }
+
+void library_context_died(CUcontext ctx)
+{
+	pthread_mutex_lock(&lock);
+	for (struct library *l = all; l; l = l->next)
+		for (struct found **at = &l->found, *f; (f = *at); ) {
+			if (f->ctx != ctx) {
+				at = &f->next;
+				continue;
+			}
+			*at = f->next;
+			free(f);
+		}
+	pthread_mutex_unlock(&lock);
+}
 
 /* A module of the library is noted under the empty name. */
 static bool recall(CUlibrary h, CUcontext ctx, const char *name, struct found *out)
@@ -103,8 +127,21 @@ static CUresult load(unsigned id, CUlibrary *library, struct image *i, const str
 		r = call_end(&c, r);
 	}
 	free(packed);
-	if (r || !handle_set_data(HANDLE_CUlibrary, *library, l))
+	if (r) {
 		free(l);
+		return r;
+	}
+	pthread_mutex_lock(&lock);
+	if (handle_set_data(HANDLE_CUlibrary, *library, l)) {
+		l->next = all;
+		l->back = &all;
+		if (all)
+			all->back = &l->next;
+		all = l;
+		l = NULL;
+	}
+	pthread_mutex_unlock(&lock);
+	free(l);
 	return r;
 }
 

@@ -88,16 +88,18 @@ static CUresult fill(struct fill *f, bool rows)
 		put_u64(&c.out, f->height);
 	if (f->async && !put_handle(&c, HANDLE_CUstream, f->stream))
 		return handle_error(HANDLE_CUstream);
+	struct work *w = work_of(f->async ? f->stream : NULL);
+
 	/* A memset without a stream may wait for the default one: it must not hold up the server behind a host function. */
 	if (found && range_has(&range, f->to, n) && plain(f, rows) && !work_capturing() &&
-			(f->async ? !work_is_foreign(f->stream) : !work_is_gated(work_of(NULL)))) {
+			(f->async ? w && !work_is_foreign(f->stream) && !work_is_full(w) : !work_is_gated(w))) {
 		r = call_post(&c);
 	} else {
 		r = call_wait(&c);
 		r = call_end(&c, r);
 	}
 	if (!r)
-		work_posted(work_of(f->async ? f->stream : NULL), c.seq);
+		work_posted(w, c.seq);
 	return r;
 }
 

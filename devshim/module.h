@@ -18,6 +18,8 @@ CUresult put_image(struct call *c, const struct image *i, void **packed);
 CUresult put_jit(struct call *c, const struct jit *j);
 /* Takes logs, their sizes and the time into the options' places. */
 void get_jit(struct call *c, const struct jit *j);
+/* A context has died: what was remembered of libraries in it is not true any more. */
+void library_context_died(CUcontext ctx);
 /* A file's bytes, with a NUL behind them; 301 when there is none. */
 /* Notes the range of a variable of a module or library. */
 void note_global(CUdeviceptr p, size_t n, const void *owner);

@@ -277,7 +277,7 @@ CUresult cuStreamWaitEvent(CUstream hStream, CUevent hEvent, unsigned int Flags)
 	if (!e || !put_handle(&c, HANDLE_CUevent, hEvent))
 		return handle_error(HANDLE_CUevent);
 	put_u64(&c.out, Flags);
-	if (Flags == CU_EVENT_WAIT_DEFAULT && !work_capturing()) {
+	if (Flags == CU_EVENT_WAIT_DEFAULT && !work_capturing() && !work_is_full(w)) {
 		r = call_post(&c);
 	} else {
 		r = call_wait(&c);

@@ -224,3 +224,15 @@ void work_context_done(struct context *c, uint64_t mark)
 		raise_to(&o->done, mark);
 	raise_to(&s->done, mark);
 }
+
+void work_context_died(struct context *c)
+{
+	struct stream_set *s = set_find(c);
+
+	work_context_done(c, work_mark());
+	if (!s)
+		return;
+	/* Default streams of the context that follows are others. */
+	atomic_store(&s->legacy.id, 0);
+	atomic_store(&s->per_thread.id, 0);
+}

@@ -11,6 +11,9 @@
 #include "devshim/context.h"
 #include "wire/cuda_types.h"
 
+/* Records that may follow a host function without a wait; the driver's own queue is deeper. */
+#define WORK_BEHIND_GATE 256
+
 struct stream_set;
 struct work {
 	_Atomic uint64_t last;      /* the last record that gave work */
@@ -40,6 +43,15 @@ void work_gated(struct work *w, uint64_t seq);
 /* True when an earlier host function may hold the stream. */
 bool work_is_gated(struct work *w);
 
+/* True when so much stands behind a host function that the driver's queue may be full, which would hold up the server: then a call has to wait. */
+static inline bool work_is_full(struct work *w)
+{
+	uint64_t gate = atomic_load_explicit(&w->gate, memory_order_relaxed);
+
+	return __builtin_expect(gate > atomic_load_explicit(&w->done, memory_order_relaxed), 0) &&
+		gate + WORK_BEHIND_GATE < atomic_load_explicit(&w->last, memory_order_relaxed);
+}
+
 /* True when the stream, or one that it waits for by the rules of the default stream, may have unfinished work. */
 bool work_is_busy(struct work *w);
 /* True when any stream of the context may. */
@@ -48,6 +60,8 @@ bool work_context_busy(struct context *c);
 uint64_t work_mark(void);
 void work_done(struct work *w, uint64_t mark);
 void work_context_done(struct context *c, uint64_t mark);
+/* The context has died, and its work with it. */
+void work_context_died(struct context *c);
 /* The work of one record and of those before it on its stream is done. */
 void work_done_until(struct work *w, uint64_t seq);
 
