@@ -9,13 +9,14 @@ HANDSHAKE ?= yes
 SAN     ?=
 
 bin := $(addprefix $(B)/bin/,scudafs scuda-server)
-lib := $(addprefix $(B)/lib/,libcuda.so.1 libscuda-soft.so soft/libcuda.so.1)
+lib := $(addprefix $(B)/lib/,libcuda.so.1 libnvidia-ml.so.1 libscuda-soft.so soft/libcuda.so.1)
 all: $(bin) $(lib) ## build everything (programs in build/bin, libraries in build/lib)
 
 # ---- what each thing is made of ------------------------------------------------------------------------------------
 
 objects  = $(patsubst %.c,$(B)/obj/%.o,$(wildcard $(addsuffix /*.c,$(1))))
 gen      = $(addprefix $(B)/obj/gen/cuda.,$(addsuffix .o,$(1)))
+gen_nvml = $(addprefix $(B)/obj/gen/nvml.,$(addsuffix .o,$(1)))
 codec   := $(addprefix $(B)/obj/wire/,msg.o frame.o log.o)
 wire    := $(call objects,wire)
 # What the shim and the software device share: the runtime's private tables, error texts, cuGetProcAddress.
@@ -29,6 +30,7 @@ $(B)/bin/scuda-server: $(call objects,server) $(wire) $(call gen,serve driver ca
 $(B)/bin/scuda-server: LIBS = $(shell pkg-config --libs openssl) -ldl -lpthread
 $(B)/lib/libcuda.so.1: $(sort $(shim) $(tables)) $(codec) $(call gen,stubs procs calls)
 $(B)/lib/libcuda.so.1: LIBS = -lpthread
+$(B)/lib/libnvidia-ml.so.1: $(call objects,devshim/nvml) $(codec) $(call gen_nvml,stubs calls)
 $(B)/lib/libscuda-soft.so: $(filter-out $(B)/obj/server/soft/handlers.o,$(call objects,server/soft)) $(simd) \
 	$(tables) $(B)/obj/wire/log.o $(call gen,soft procs)
 $(B)/lib/libscuda-soft.so: LIBS = -llz4 -lzstd -lm -lpthread
@@ -43,7 +45,8 @@ COMPILE  = $(CC) -std=gnu11 $(CFLAGS) $(WARN) $(sanitize) -fPIC -fvisibility=hid
 	-DPREFIX='"$(PREFIX)"' -I. -I$(B)/gen $(INC) -MMD -MP -c -o $@ $<
 LINK     = $(CC) $(CFLAGS) $(sanitize) -o $@ $(filter %.o,$^) $(LIBS)
 artefacts := calls.h calls.c driver.h driver.c remote.h stubs.c serve.c procs.c soft.c flavours.h
-headers  := $(addprefix $(B)/gen/cuda.,calls.h driver.h remote.h flavours.h)
+artefacts_nvml := $(filter-out procs.c soft.c flavours.h,$(artefacts))
+headers  := $(addprefix $(B)/gen/cuda.,calls.h driver.h remote.h flavours.h) $(addprefix $(B)/gen/nvml.,calls.h driver.h remote.h)
 
 $(B)/obj/scudafs/%.o $(B)/obj/mount/%.o: INC = $(shell pkg-config --cflags fuse3)
 $(B)/obj/server/soft/%.o: INC = -ffp-contract=off -fno-math-errno -fno-trapping-math
@@ -65,6 +68,9 @@ $(B)/obj/%.o: %.c | $(headers)
 $(addprefix $(B)/gen/cuda.,$(artefacts)): $(B)/gen/cuda.%: wire/cuda.h wire/cuda_types.h wire/gen.py
 	@mkdir -p $(@D)
 	python3 wire/gen.py wire/cuda_types.h wire/cuda.h $* > $@.new && mv $@.new $@
+$(addprefix $(B)/gen/nvml.,$(artefacts_nvml)): $(B)/gen/nvml.%: wire/nvml.h wire/nvml_types.h wire/gen.py
+	@mkdir -p $(@D)
+	python3 wire/gen.py wire/nvml_types.h wire/nvml.h $* > $@.new && mv $@.new $@
 $(bin):
 	@mkdir -p $(@D)
 	$(LINK)

@@ -34,6 +34,8 @@ class Api:
         self.versioned = "VERSIONED" in a
         self.plain = self.result == "CUresult"
         # The first description's names carry no prefix.
+        self.shim = "devshim/call.h" if self.plain else f"devshim/{self.prefix}/call.h"
+        self.code = "CUresult" if self.plain else "int"
         self.first = "" if self.plain else " = 0x40"      # handle types of the two descriptions differ
         self.tag, self.upper, self.table = ("", "", "drv") if self.plain else (self.prefix + "_", self.prefix.upper() + "_", self.prefix)
 
@@ -314,7 +316,7 @@ def counted(c, p):
 
 
 def stub_body(api, c):
-    s = f"\tstruct call c;\n\tCUresult r = call_begin(&c, CALL_{c.name});\n\tif (r)\n\t\treturn {api.local('r')};\n"
+    s = f"\tstruct call c;\n\t{api.code} r = call_begin(&c, CALL_{c.name});\n\tif (r)\n\t\treturn {api.local('r')};\n"
     for p in c.params:
         if p.mode in ("out", "inout", "in", "string", "bytes-out", "via-in", "via-out") and not p.has("OPTIONAL"):
             s += f"\tif (!{p.name})\n\t\treturn {api.invalid};\n"
@@ -391,7 +393,7 @@ def gen_remote_h(api, calls, types):
 
 
 def gen_stubs_c(api, calls, types):
-    print(HEAD + f'#include "devshim/{api.tag}call.h"\n#include "wire/{api.prefix}.h"\n#include "{api.prefix}.calls.h"\n#include "{api.prefix}.remote.h"\n')
+    print(HEAD + f'#include "{api.shim}"\n#include "wire/{api.prefix}.h"\n#include "{api.prefix}.calls.h"\n#include "{api.prefix}.remote.h"\n')
     print("#define HANDLE_ERROR(type) " + ("handle_error(HANDLE_##type)" if api.plain else api.invalid) + "\n")
     for c in calls:
         if c.cls == "UNSUPPORTED":
@@ -516,7 +518,9 @@ def serve_body(api, c):
 
 
 def gen_serve_c(api, calls, types):
-    print(HEAD + f'#include "server/{api.tag}exec.h"\n#include "wire/limits.h"\n#include "{api.prefix}.calls.h"\n')
+    print(HEAD + f'#include "server/exec.h"\n#include "wire/limits.h"\n#include "{api.prefix}.calls.h"\n')
+    if not api.plain:
+        print(f'#include "server/{api.prefix}.h"\n')
     rows = []
     for c in calls:
         if c.cls in ("LOCAL", "UNSUPPORTED", "SAME"):

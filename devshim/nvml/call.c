@@ -1,0 +1,398 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* NVML's session with the mount: one open of ctl, opened by the first nvmlInit and closed by the last nvmlShutdown. A forked child has none: NVML natively has to be initialised
+ * again there too.
+ *
+ * Thread rule: `lock` guards the life of the session and the numbering of records; nobody waits for the server under it but in session_open. A call that is
+ * under way keeps the descriptor: session_close waits for it. */
+#include "devshim/nvml/call.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+#include "nvml.calls.h"
+#include "wire/limits.h"
+#include "wire/log.h"
+
+#define MOUNT_DEFAULT "/mnt/scuda"
+#define AHEAD (sizeof(struct ctl_wait) + sizeof(struct frame))  /* of the head in a call's room */
+
+/* Tells a server that this is the shim, should its library path lead here. */
+__attribute__((visibility("default"))) extern const char scudafs_shim_marker[];
+const char scudafs_shim_marker[] = "scudafs";
+
+static struct {
+	pthread_mutex_t lock;
+	pthread_cond_t idle;
+	unsigned opens, calls;      /* nvmlInit less nvmlShutdown; calls under way */
+	int fd;
+	uint64_t seq;               /* of records, and of batches: each batch is one record */
+	int error;                  /* errno that ended the session, else 0 */
+	uint64_t unknown[(NVML_CALL_COUNT + 63) / 64];  /* calls that the server lacks */
+	bool hooked;
+} session = {.lock = PTHREAD_MUTEX_INITIALIZER, .idle = PTHREAD_COND_INITIALIZER, .fd = -1};
+
+static void in_child(void)
+{
+	session.lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
+	session.idle = (pthread_cond_t)PTHREAD_COND_INITIALIZER;
+	if (session.fd >= 0)
+		close(session.fd);
+	session.fd = -1;
+	session.opens = session.calls = 0;
+}
+
+static unsigned long wait_class(size_t n)
+{
+	return n <= 256 ? CTL_WAIT_256 : n <= 1024 ? CTL_WAIT_1K : n <= 4096 ? CTL_WAIT_4K : CTL_WAIT_16K;
+}
+
+static ssize_t read_at(int fd, void *p, size_t n, int64_t at)
+{
+	ssize_t r;
+	do
+		r = pread(fd, p, n, at);
+	while (r < 0 && (errno == EINTR || errno == EAGAIN));
+	return r < 0 ? -errno : r;
+}
+
+/* Fetches an answer of n bytes that does not fit into the ioctl. */
+static int fetch(int fd, struct call *c, uint64_t seq, size_t n)
+{
+	if (n > sizeof(struct frame) + LIMIT_HEAD + LIMIT_REPLY)
+		return -EPROTO;
+	free(c->large);
+	c->large = malloc(n);
+	for (size_t at = 0; c->large && at < n;) {
+		size_t piece = n - at < LIMIT_BATCH ? n - at : LIMIT_BATCH;
+		ssize_t r = read_at(fd, c->large + at, piece, CTL_REPLY(seq) + (int64_t)at);
+		if (r <= 0)
+			return r ? (int)r : -EPROTO;
+		at += (size_t)r;
+	}
+	return c->large ? 0 : -ENOMEM;
+}
+
+/* Sends the record that lies in the call's room and parks until its answer is there: *answer points at the frame, *n its bytes. */
+static int exchange(int fd, struct call *c, const struct frame *f, const uint8_t **answer, size_t *n)
+{
+	struct ctl_wait w = {.batch = f->seq, .seq = f->seq, .len = (uint32_t)(sizeof *f + f->head_len)};
+	unsigned long request = CTL_WAIT_16K;
+
+	memcpy(c->room + sizeof w, f, sizeof *f);
+	for (;;) {
+		/* Answers are small as a rule; a larger one is fetched. */
+		request = wait_class(sizeof w + (w.len > 1000 ? w.len : 1000));
+		memcpy(c->room, &w, sizeof w);
+		if (ioctl(fd, request, c->room) < 0) {
+			if (errno == EINTR)
+				continue;
+			return -errno;
+		}
+		memcpy(&w, c->room, sizeof w);
+		if (!(w.flags & CTL_AGAIN))
+			break;
+		w = (struct ctl_wait){.seq = f->seq};
+	}
+	*n = w.len;
+	*answer = c->room + sizeof w;
+	if (!(w.flags & CTL_LARGE))
+		return w.len <= _IOC_SIZE(request) - sizeof w ? 0 : -EPROTO;
+	int r = fetch(fd, c, f->seq, w.len);
+	*answer = c->large;
+	return r;
+}
+
+/* The answer's head into c->in. */
+static int take(struct call *c, const struct frame *f, const uint8_t *answer, size_t n)
+{
+	struct frame a;
+	const char *why;
+
+	if (n < sizeof a)
+		return -EPROTO;
+	memcpy(&a, answer, sizeof a);
+	if (frame_check(&a, false, &why) || a.kind != FRAME_REPLY || a.seq != f->seq || a.bulk_len ||
+	    n != sizeof a + a.head_len)
+		return -EPROTO;
+	msg_init(&c->in, (void *)(answer + sizeof a), a.head_len);
+	return 0;
+}
+
+static int send_record(struct call *c, unsigned kind)
+{
+	struct frame f = {.head_len = (uint32_t)c->out.len, .kind = (uint8_t)kind, .call = (uint16_t)c->id, .thread = 1};
+	const uint8_t *answer = NULL;
+	size_t n = 0;
+	int r, fd;
+
+	pthread_mutex_lock(&session.lock);
+	if (session.fd < 0 || session.error) {
+		r = session.error ? -session.error : -ENOTCONN;
+		pthread_mutex_unlock(&session.lock);
+		return r;
+	}
+	f.seq = ++session.seq;
+	fd = session.fd;
+	session.calls++;
+	pthread_mutex_unlock(&session.lock);
+	r = exchange(fd, c, &f, &answer, &n);
+	if (!r)
+		r = take(c, &f, answer, n);
+	pthread_mutex_lock(&session.lock);
+	if (r && !session.error) {
+		session.error = -r;
+		log_errno(r, "the session is over: %m");
+	}
+	if (!--session.calls)
+		pthread_cond_broadcast(&session.idle);
+	pthread_mutex_unlock(&session.lock);
+	return r;
+}
+
+/* ---- the stubs' calls ---- */
+
+static void begin(struct call *c, unsigned id)
+{
+	c->id = id;
+	c->large = NULL;
+	msg_init(&c->out, c->room + AHEAD, sizeof c->room - 1 - AHEAD);
+	msg_init(&c->in, NULL, 0);
+}
+
+int call_begin(struct call *c, unsigned id)
+{
+	int r = 0;
+
+	pthread_mutex_lock(&session.lock);
+	if (!session.opens)
+		r = NVML_ERROR_UNINITIALIZED;
+	else if (session.unknown[id / 64] >> id % 64 & 1)
+		r = NVML_ERROR_FUNCTION_NOT_FOUND;
+	pthread_mutex_unlock(&session.lock);
+	begin(c, id);
+	return r;
+}
+
+int call_wait(struct call *c)
+{
+	int r = c->out.bad ? NVML_ERROR_INVALID_ARGUMENT : send_record(c, FRAME_WAIT);
+
+	if (r)
+		return r < 0 ? NVML_SESSION(-r) : r;
+	r = (int)get_i64(&c->in);
+	return c->in.bad ? NVML_SESSION(EPROTO) : r;
+}
+
+int call_end(struct call *c, int r)
+{
+	if (!r && !get_end(&c->in))
+		r = NVML_SESSION(EPROTO);
+	free(c->large);
+	c->large = NULL;
+	return r;
+}
+
+nvmlReturn_t nvml_local(int r)
+{
+	return nvml_remote(r);
+}
+
+nvmlReturn_t nvml_remote(int r)
+{
+	if (r < NVML_SESSION(0))
+		return (nvmlReturn_t)r;
+	switch (r - NVML_SESSION(0)) {
+	case ENOENT: case ENOTDIR: case ECONNREFUSED: case EHOSTUNREACH: case ETIMEDOUT:
+		return session.seq ? NVML_ERROR_GPU_IS_LOST : NVML_ERROR_DRIVER_NOT_LOADED;
+	case EACCES: case EPERM:
+		return NVML_ERROR_NO_PERMISSION;
+	case ENOMEM:
+		return NVML_ERROR_MEMORY;
+	default:
+		return NVML_ERROR_GPU_IS_LOST;
+	}
+}
+
+bool put_handle(struct call *c, unsigned type, const void *h)
+{
+	(void)type;
+	put_u64(&c->out, (uintptr_t)h);
+	return true;
+}
+
+void *get_handle(struct call *c, unsigned type)
+{
+	(void)type;
+	return (void *)(uintptr_t)get_u64(&c->in);
+}
+
+void handle_drop(unsigned type, const void *h)
+{
+	(void)type;
+	(void)h;
+}
+
+nvmlReturn_t nvml_call_unsupported(const char *name, const char *why)
+{
+	log_info("%s is not supported: %s", name, why);
+	return NVML_ERROR_NOT_SUPPORTED;
+}
+
+/* ---- the session's life ---- */
+
+static void put_hello(struct msg *m)
+{
+	const char *user = getenv("USER");
+
+	put_map(m, 7);
+	put_text(m, "protocol"), put_u64(m, PROTOCOL_VERSION);
+	put_text(m, "version"), put_text(m, VERSION);
+	put_text(m, "pid"), put_u64(m, (uint64_t)getpid());
+	put_text(m, "uid"), put_u64(m, getuid());
+	put_text(m, "user"), put_text(m, user && strlen(user) < LIMIT_NAME ? user : "");
+	put_text(m, "command"), put_text(m, program_invocation_short_name);
+	put_text(m, "calls"), put_array(m, NVML_CALL_COUNT);
+	for (unsigned i = 0; i < NVML_CALL_COUNT; i++) {
+		put_array(m, 2);
+		put_text(m, nvml_call_names[i].name);
+		put_u64(m, nvml_call_names[i].signature);
+	}
+}
+
+/* Notes the calls that the server lacks. 0, or -EPROTO. */
+static int take_hello(struct msg *m)
+{
+	char field[64];
+	size_t n = get_map(m, 64);
+
+	for (size_t i = 0; i < n && !m->bad; i++) {
+		get_text(m, field, sizeof field);
+		if (!strcmp(field, "unknown")) {
+			for (size_t k = get_array(m, LIMIT_CALLS); k && !m->bad; k--) {
+				uint64_t id = get_u64(m);
+				if (id < NVML_CALL_COUNT)
+					session.unknown[id / 64] |= (uint64_t)1 << id % 64;
+			}
+		} else {
+			get_skip(m);
+		}
+	}
+	return get_end(m) ? 0 : -EPROTO;
+}
+
+/* The hello is larger than an ioctl takes: its bytes go ahead as a batch, the wait follows. The lock is held. */
+static int hello(int fd)
+{
+	struct frame f = {.kind = FRAME_HELLO, .thread = 1, .seq = 1};
+	uint8_t *bytes = malloc(sizeof f + LIMIT_HEAD);
+	struct call *c = malloc(sizeof *c);
+	const uint8_t *answer;
+	struct msg m;
+	size_t n;
+	ssize_t r = -ENOMEM;
+
+	if (!bytes || !c)
+		goto out;
+	begin(c, 0);
+	msg_init(&m, bytes + sizeof f, LIMIT_HEAD);
+	put_hello(&m);
+	f.head_len = (uint32_t)m.len;
+	memcpy(bytes, &f, sizeof f);
+	do
+		r = pwrite(fd, bytes, sizeof f + m.len, CTL_POST(1));
+	while (r < 0 && errno == EINTR);
+	if (r < 0) {
+		r = -errno;
+		goto out;
+	}
+	struct ctl_wait w = {.seq = 1};
+	do {
+		memcpy(c->room, &w, sizeof w);
+		r = ioctl(fd, CTL_WAIT_16K, c->room);
+		if (r < 0 && errno != EINTR) {
+			r = -errno;
+			goto out;
+		}
+		if (!r)
+			memcpy(&w, c->room, sizeof w);
+	} while (r < 0 || (w.flags & CTL_AGAIN && (w = (struct ctl_wait){.seq = 1}, true)));
+	answer = c->room + sizeof w;
+	n = w.len;
+	if (w.flags & CTL_LARGE) {
+		r = fetch(fd, c, 1, n);
+		answer = c->large;
+	}
+	if (!r)
+		r = take(c, &f, answer, n);
+	if (!r)
+		r = take_hello(&c->in);
+	free(c->large);
+out:
+	free(bytes);
+	free(c);
+	return (int)r;
+}
+
+static int open_session(void)
+{
+	const char *mount = getenv("SCUDAFS_MOUNT");
+	char path[PATH_MAX];
+	int r;
+
+	snprintf(path, sizeof path, "%s/" CTL_NAME, mount && *mount ? mount : MOUNT_DEFAULT);
+	int fd = open(path, O_RDWR | O_CLOEXEC);
+	if (fd < 0)
+		return log_errno(-errno, "%s: %m", path);
+	memset(session.unknown, 0, sizeof session.unknown);
+	r = hello(fd);
+	if (r) {
+		close(fd);
+		return log_errno(r, "hello: %m");
+	}
+	session.fd = fd;
+	session.seq = 1;
+	session.error = 0;
+	return 0;
+}
+
+int session_open(void)
+{
+	int r = 0;
+
+	pthread_mutex_lock(&session.lock);
+	if (!session.hooked) {
+		log_init("libnvidia-ml", -1);
+		pthread_atfork(NULL, NULL, in_child);
+		session.hooked = true;
+	}
+	if (!session.opens)
+		r = open_session();
+	if (!r)
+		session.opens++;
+	pthread_mutex_unlock(&session.lock);
+	return r ? NVML_SESSION(-r) : 0;
+}
+
+int session_close(void)
+{
+	pthread_mutex_lock(&session.lock);
+	if (!session.opens) {
+		pthread_mutex_unlock(&session.lock);
+		return NVML_ERROR_UNINITIALIZED;
+	}
+	if (!--session.opens) {
+		while (session.calls)
+			pthread_cond_wait(&session.idle, &session.lock);
+		close(session.fd);
+		session.fd = -1;
+		session.seq = 0;
+	}
+	pthread_mutex_unlock(&session.lock);
+	return 0;
+}
