@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A program on the session node of a mount whose server is fake.c: `client CTL COMMAND [ARGS]` does one thing and says how long it took, or fails. It uses the
- * contract of wire/ctl.h and nothing else. */
+/* A program on the session node of a mount whose server is fake.c: `client CTL COMMAND [ARGS]` does one
+ * thing and says how long it took, or fails. It uses the contract of wire/ctl.h and nothing else. */
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A server without a GPU for tests of the daemon: speaks clear frames and does what a record's call number says (peer.h). Prints its port on standard output.
- * Usage: fake [PORT]. One thread per connection. */
+/* A server without a GPU for tests of the daemon: speaks clear frames and does what a record's call number
+ * says (peer.h). Prints its port on standard output. Usage: fake [PORT]. One thread per connection. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/in.h>

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the fake server and the test program agree on: the `call` of a record says what the server does with it. Numbers are raw u64 in the head. */
+/* What the fake server and the test program agree on: the `call` of a record says what the server does
+ * with it. Numbers are raw u64 in the head. */
 #pragma once
 
 enum peer_call {

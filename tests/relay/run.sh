@@ -3,7 +3,7 @@
 # The daemon against a fake server: every operation of the session node, then every way in which a party can go away. No shim, no real server.
 # Usage: tests/relay/run.sh [DIR]: DIR has bin/scudafs (default build). Exit 77: no /dev/fuse here.
 set -u
-cd "$(dirname "$0")/../.."
+cd "$(dirname "$0")/../.." || exit 1
 dir=${1:-build}
 [ -c /dev/fuse ] && [ -w /dev/fuse ] || exit 77
 tmp=$(mktemp -d)

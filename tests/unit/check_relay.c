@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A session's relay without a mount: the test is the program, which calls relay_*, and the server, which has the other end of the connection. */
+/* A session's relay without a mount: the test is the program, which calls relay_*, and the server, which
+ * has the other end of the connection. */
 #include <arpa/inet.h>
 #include <check.h>
 #include <errno.h>

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The tree without a mount and without a network: snapshots are decoded from bytes and given to monitors that no thread serves. */
+/* The tree without a mount and without a network: snapshots are decoded from bytes and given to monitors
+ * that no thread serves. */
 #include <check.h>
 #include <errno.h>
 #include <stdio.h>

@@ -117,33 +117,31 @@ static void show(const char *what, CUdeviceptr p)
 
 static void pointers(void)
 {
-	CUdeviceptr d, m;
+	CUdeviceptr d;
 	void *h, *out[2];
 	unsigned type = 9;
 	unsigned long long id1 = 0, id2 = 0;
-	int managed = 9, on = 1;
+	int is_managed = 9, on = 1;
 	CUpointer_attribute both[] = {CU_POINTER_ATTRIBUTE_MEMORY_TYPE, CU_POINTER_ATTRIBUTE_IS_MANAGED};
 
 	begin();
 	NEED(cuMemAlloc(&d, 5000));
 	NEED(cuMemAllocHost(&h, 6000));
-	NEED(cuMemAllocManaged(&m, 7000, CU_MEM_ATTACH_GLOBAL));
 	NEED(cuMemHostRegister(heap, 8192, 0));
 	show("device", d);
 	show("inside device", d + 300);
 	show("pinned", ADDRESS(h));
-	show("managed", m + 8);
 	show("registered", ADDRESS(heap + 40));
 	show("none", ADDRESS(&d));
 	show("zero", 0);
 	ASK(cuPointerGetAttribute(NULL, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, d));
 	ASK(cuPointerGetAttribute(&type, 999, d));
 	out[0] = &type;
-	out[1] = &managed;
+	out[1] = &is_managed;
 	ASK(cuPointerGetAttributes(2, both, out, d));
-	SAY("%u %d", type, managed);
+	SAY("%u %d", type, is_managed);
 	ASK(cuPointerGetAttributes(2, both, out, ADDRESS(&d)));
-	SAY("%u %d", type, managed);
+	SAY("%u %d", type, is_managed);
 	ASK(cuPointerGetAttributes(0, both, out, d));
 	ASK(cuPointerSetAttribute(&on, CU_POINTER_ATTRIBUTE_SYNC_MEMOPS, d));
 	ASK(cuPointerSetAttribute(&on, CU_POINTER_ATTRIBUTE_SYNC_MEMOPS, ADDRESS(&d)));
@@ -153,6 +151,15 @@ static void pointers(void)
 	NEED(cuMemAlloc(&d, 5000));
 	ASK(cuPointerGetAttribute(&id2, CU_POINTER_ATTRIBUTE_BUFFER_ID, d));
 	SAY("another id %d", id1 != id2);
+}
+
+static void managed(void)
+{
+	CUdeviceptr m;
+
+	begin();
+	ASK(cuMemAllocManaged(&m, 7000, CU_MEM_ATTACH_GLOBAL));
+	show("managed", m + 8);
 	ASK(cuMemAllocManaged(&m, 0, CU_MEM_ATTACH_GLOBAL));
 	ASK(cuMemAllocManaged(&m, 64, 0));
 	ASK(cuMemAllocManaged(&m, 64, CU_MEM_ATTACH_GLOBAL | CU_MEM_ATTACH_HOST));
@@ -249,4 +256,4 @@ static void fill(void)
 	SAY("%#x", word(p));
 }
 
-SECTIONS({"device_memory", device_memory}, {"host_memory", host_memory}, {"pointers", pointers}, {"pools", pools}, {"fill", fill})
+SECTIONS({"device_memory", device_memory}, {"host_memory", host_memory}, {"pointers", pointers}, {"managed", managed}, {"pools", pools}, {"fill", fill})

@@ -1,0 +1,24 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# The driver side of the software device: its table of memory, its reading of images, and what its API does beyond the recorded answers.
+# limit: 300
+set -u -o pipefail
+cd "$(dirname "$0")/../.." || exit 1
+B=${B:-build}
+work=$(mktemp -d "${TMPDIR:-/tmp}/scudafs-test.XXXXXX") || exit 1
+trap 'rm -rf --one-file-system "$work"' EXIT
+# As the library was built: a program that loads a sanitized library has to be sanitized itself.
+san=()
+for kind in address thread; do
+	nm -D "$B/lib/libscuda-soft.so" | grep -q "__${kind:0:1}san_init" && san=(-fsanitize=$kind)
+done
+cc=(${CC:-gcc} -std=gnu11 -O1 -g -Wall -Wextra "${san[@]}" -D_GNU_SOURCE -I. -I"$B/gen" -pthread)
+
+"${cc[@]}" -o "$work/table" tests/soft/driver/table.c server/soft/memory.c wire/log.c &&
+"${cc[@]}" -o "$work/images" tests/soft/driver/images.c server/soft/image.c wire/log.c -llz4 -lzstd &&
+"${cc[@]}" -o "$work/features" tests/soft/driver/features.c "$B/lib/libscuda-soft.so" -Wl,-rpath,"$(cd "$B/lib" && pwd)" || exit 1
+bad=0
+for t in table images features; do
+	timeout 100 "$work/$t" || { echo "FAIL: $t: status $?"; bad=1; }
+done
+exit $bad

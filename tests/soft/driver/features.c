@@ -1,0 +1,373 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the recorded answers of real drivers do not reach, on the software device alone: virtual memory management, linking, arrays, memory
+ * operations of streams, host functions that call back, contexts that die under their work, many threads, fork.
+ *
+ * Thread rule: each part says what its threads do. */
+#include <pthread.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+#include "tests/soft/driver/test.h"
+
+static CUcontext ctx;
+static CUfunction add;
+
+static unsigned word(CUdeviceptr p)
+{
+	unsigned v = 0;
+	OK(cuMemcpyDtoH_v2(&v, p, 4));
+	return v;
+}
+
+static void launch(CUdeviceptr p, unsigned v, CUstream s)
+{
+	OK(cuLaunchKernel(add, 1, 1, 1, 1, 1, 1, 0, s, (void *[]){&p, &v}, NULL));
+}
+
+/* ---- virtual memory: two addresses of the same memory, access given and taken */
+
+static void vmm(void)
+{
+	CUmemAllocationProp prop = {.type = CU_MEM_ALLOCATION_TYPE_PINNED, .location = {CU_MEM_LOCATION_TYPE_DEVICE, 0}};
+	CUmemAccessDesc rw = {{CU_MEM_LOCATION_TYPE_DEVICE, 0}, CU_MEM_ACCESS_FLAGS_PROT_READWRITE}, none = rw;
+	CUmemGenericAllocationHandle h, same;
+	CUdeviceptr p, base;
+	size_t unit, free0, free1, n;
+	unsigned long long flags;
+	none.flags = CU_MEM_ACCESS_FLAGS_PROT_NONE;
+	OK(cuMemGetAllocationGranularity(&unit, &prop, CU_MEM_ALLOC_GRANULARITY_MINIMUM));
+	OK(cuMemGetInfo_v2(&free0, &n));
+	IS(cuMemCreate(&h, unit + 1, &prop, 0), CUDA_ERROR_INVALID_VALUE);
+	OK(cuMemCreate(&h, 2 * unit, &prop, 0));
+	OK(cuMemGetInfo_v2(&free1, &n));
+	CHECK(free0 - free1 == 2 * unit);
+	OK(cuMemAddressReserve(&p, 4 * unit, 0, 0, 0));
+	IS(cuMemMap(p, 3 * unit, 0, h, 0), CUDA_ERROR_INVALID_VALUE);
+	OK(cuMemMap(p, 2 * unit, 0, h, 0));
+	IS(cuMemMap(p + unit, unit, 0, h, 0), CUDA_ERROR_INVALID_VALUE);
+	IS(cuMemsetD32_v2(p, 1, 1), CUDA_ERROR_INVALID_VALUE);
+	OK(cuMemMap(p + 2 * unit, 2 * unit, 0, h, 0));
+	OK(cuMemSetAccess(p, 4 * unit, &rw, 1));
+	OK(cuMemsetD32_v2(p, 5, unit / 2));
+	launch(p + 2 * unit, 3, NULL);
+	CHECK(word(p) == 8 && word(p + 2 * unit) == 8 && word(p + 4 * unit - 4) == 5);
+	OK(cuMemcpyDtoD_v2(p + 4 * unit - 4, p, 4));
+	CHECK(word(p + 2 * unit - 4) == 8);
+	OK(cuMemsetD8_v2(p + unit, 1, 2 * unit));       /* across two mappings, which show the same */
+	CHECK(word(p) == 0x01010101 && word(p + 4 * unit - 4) == 0x01010101);
+	OK(cuMemGetAddressRange_v2(&base, &n, p + 3 * unit));
+	CHECK(base == p + 2 * unit && n == 2 * unit);
+	OK(cuMemGetAccess(&flags, &rw.location, p));
+	CHECK(flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
+	OK(cuMemSetAccess(p, 2 * unit, &none, 1));
+	IS(cuMemsetD32_v2(p, 1, 1), CUDA_ERROR_INVALID_VALUE);
+	OK(cuMemRetainAllocationHandle(&same, (void *)(uintptr_t)(p + 2 * unit)));
+	CHECK(same == h);
+	OK(cuMemRelease(h));
+	OK(cuMemRelease(same));
+	IS(cuMemRelease(h), CUDA_ERROR_INVALID_VALUE);
+	CHECK(word(p + 2 * unit) == 0x01010101);
+	IS(cuMemAddressFree(p, 4 * unit), CUDA_ERROR_INVALID_VALUE);
+	OK(cuMemUnmap(p, 4 * unit));
+	OK(cuMemAddressFree(p, 4 * unit));
+	OK(cuMemGetInfo_v2(&free1, &n));
+	CHECK(free0 == free1);
+}
+
+/* ---- linking: a kernel that calls a function of another text */
+
+static void linking(void)
+{
+	static char caller[] = PTX_HEAD ".extern .func (.param .b32 r) twice(.param .b32 x);\n"
+		".visible .entry go(.param .u64 p) { .reg .b32 %r<3>; .reg .b64 %d; ld.param.u64 %d,[p]; ld.u32 %r0,[%d];\n"
+		" { .param .b32 a; .param .b32 b; st.param.b32 [a],%r0; call.uni (b), twice, (a); ld.param.b32 %r1,[b]; } st.u32 [%d],%r1; ret; }\n";
+	static char callee[] = PTX_HEAD ".visible .func (.param .b32 r) twice(.param .b32 x) { .reg .b32 %r<2>; ld.param.b32 %r0,[x];\n"
+		" shl.b32 %r1,%r0,1; st.param.b32 [r],%r1; ret; }\n";
+	char log[256] = "";
+	CUjit_option o[] = {CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES};
+	void *v[] = {log, (void *)sizeof log}, *image;
+	CUlinkState l;
+	CUmodule m;
+	CUfunction f;
+	CUdeviceptr p;
+	size_t n;
+	OK(cuLinkCreate_v2(2, o, v, &l));
+	OK(cuLinkAddData_v2(l, CU_JIT_INPUT_PTX, caller, sizeof caller, "caller", 0, NULL, NULL));
+	IS(cuLinkComplete(l, &image, &n), CUDA_ERROR_INVALID_PTX);
+	CHECK(strlen(log) > 0);
+	OK(cuLinkAddData_v2(l, CU_JIT_INPUT_PTX, callee, sizeof callee, "callee", 0, NULL, NULL));
+	OK(cuLinkComplete(l, &image, &n));
+	void *copy = malloc(n);             /* the image needs nothing of the linker's */
+	memcpy(copy, image, n);
+	OK(cuLinkDestroy(l));
+	OK(cuModuleLoadData(&m, copy));
+	free(copy);
+	OK(cuModuleGetFunction(&f, m, "go"));
+	OK(cuMemAlloc_v2(&p, 4));
+	OK(cuMemsetD32_v2(p, 21, 1));
+	OK(cuLaunchKernel(f, 1, 1, 1, 1, 1, 1, 0, NULL, (void *[]){&p}, NULL));
+	CHECK(word(p) == 42);
+	OK(cuMemFree_v2(p));
+	OK(cuModuleUnload(m));
+}
+
+/* ---- arrays and mipmaps: boxes in and out */
+
+static void arrays(void)
+{
+	CUDA_ARRAY3D_DESCRIPTOR d = {.Width = 20, .Height = 10, .Depth = 4, .Format = CU_AD_FORMAT_UNSIGNED_INT16, .NumChannels = 2}, back;
+	CUarray a, level;
+	CUmipmappedArray mip;
+	static unsigned char in[80 * 10 * 4], out[sizeof in];
+	for (size_t i = 0; i < sizeof in; i++)
+		in[i] = (unsigned char)(i * 7 + i / 256);
+	OK(cuArray3DCreate_v2(&a, &d));
+	OK(cuArray3DGetDescriptor_v2(&back, a));
+	CHECK(!memcmp(&back, &d, sizeof d));
+	CUDA_MEMCPY3D c = {.srcMemoryType = CU_MEMORYTYPE_HOST, .srcHost = in, .srcPitch = 80, .srcHeight = 10,
+		.dstMemoryType = CU_MEMORYTYPE_ARRAY, .dstArray = a, .WidthInBytes = 80, .Height = 10, .Depth = 4};
+	OK(cuMemcpy3D_v2(&c));
+	CUDA_MEMCPY3D r = {.srcMemoryType = CU_MEMORYTYPE_ARRAY, .srcArray = a, .srcXInBytes = 8, .srcY = 2, .srcZ = 1,
+		.dstMemoryType = CU_MEMORYTYPE_HOST, .dstHost = out, .dstPitch = 80, .dstHeight = 10, .WidthInBytes = 40, .Height = 5, .Depth = 2};
+	OK(cuMemcpy3D_v2(&r));
+	for (int z = 0; z < 2; z++)
+		for (int y = 0; y < 5; y++)
+			CHECK(!memcmp(out + (z * 10 + y) * 80, in + ((z + 1) * 10 + y + 2) * 80 + 8, 40));
+	r.srcXInBytes = 48;
+	IS(cuMemcpy3D_v2(&r), CUDA_ERROR_INVALID_VALUE);
+	OK(cuArrayDestroy(a));
+	IS(cuArrayDestroy(a), CUDA_ERROR_INVALID_HANDLE);
+	d = (CUDA_ARRAY3D_DESCRIPTOR){.Width = 16, .Height = 8, .Format = CU_AD_FORMAT_FLOAT, .NumChannels = 1};
+	OK(cuMipmappedArrayCreate(&mip, &d, 99));
+	OK(cuMipmappedArrayGetLevel(&level, mip, 4));
+	OK(cuArray3DGetDescriptor_v2(&back, level));
+	CHECK(back.Width == 1 && back.Height == 1);
+	IS(cuMipmappedArrayGetLevel(&level, mip, 5), CUDA_ERROR_INVALID_VALUE);
+	OK(cuMipmappedArrayDestroy(mip));
+	IS(cuArray3DGetDescriptor_v2(&back, level), CUDA_ERROR_INVALID_HANDLE);
+}
+
+/* ---- memory operations: a stream that waits for a value that another one writes */
+
+static void memops(void)
+{
+	CUstream s, t;
+	CUdeviceptr p;
+	OK(cuMemAlloc_v2(&p, 64));
+	OK(cuMemsetD8_v2(p, 0, 64));
+	OK(cuStreamCreate(&s, CU_STREAM_NON_BLOCKING));
+	OK(cuStreamCreate(&t, CU_STREAM_NON_BLOCKING));
+	OK(cuStreamWaitValue32_v2(s, p, 3, CU_STREAM_WAIT_VALUE_GEQ));
+	launch(p + 16, 1, s);
+	OK(cuStreamWriteValue32_v2(t, p, 2, 0));
+	OK(cuStreamSynchronize(t));
+	IS(cuStreamQuery(s), CUDA_ERROR_NOT_READY);
+	OK(cuStreamWriteValue32_v2(t, p, 7, 0));
+	OK(cuStreamSynchronize(s));
+	OK(cuStreamWaitValue64_v2(s, p + 8, 0, CU_STREAM_WAIT_VALUE_EQ));
+	OK(cuStreamWriteValue64_v2(s, p + 8, 1ull << 40, 0));
+	OK(cuStreamSynchronize(s));
+	CHECK(word(p) == 7 && word(p + 16) == 1 && word(p + 12) == 1 << 8);
+	IS(cuStreamWaitValue32_v2(s, p + 2, 0, 0), CUDA_ERROR_INVALID_VALUE);
+	OK(cuStreamDestroy_v2(s));
+	OK(cuStreamDestroy_v2(t));
+	OK(cuMemFree_v2(p));
+}
+
+/* ---- host functions may not call the API, and run where the program's threads are not */
+
+static CUresult inside;
+static pthread_t ran_on;
+static void host(void *p)
+{
+	inside = cuMemAlloc_v2(p, 16);
+	ran_on = pthread_self();
+}
+
+static void hosts(void)
+{
+	CUdeviceptr p = 0;
+	OK(cuLaunchHostFunc(NULL, host, &p));
+	OK(cuCtxSynchronize());
+	CHECK(inside == CUDA_ERROR_NOT_PERMITTED && !p && !pthread_equal(ran_on, pthread_self()));
+}
+
+/* ---- a context dies while its stream works: the work is waited for, all its objects are gone */
+
+static void pause_20ms(void *p)
+{
+	nanosleep(&(struct timespec){0, 20000000}, NULL);
+	*(int *)p += 1;
+}
+
+static void deaths(void)
+{
+	size_t free0, free1, n;
+	int ran = 0;
+	CUcontext c, now;
+	CUstream s;
+	CUevent e;
+	CUdeviceptr p;
+	OK(cuMemGetInfo_v2(&free0, &n));
+	OK(cuCtxCreate_v2(&c, 0, 0));
+	OK(cuStreamCreate(&s, CU_STREAM_NON_BLOCKING));
+	OK(cuEventCreate(&e, 0));
+	OK(cuMemAlloc_v2(&p, 1 << 20));
+	for (int i = 0; i < 3; i++)
+		OK(cuLaunchHostFunc(s, pause_20ms, &ran));
+	OK(cuEventRecord(e, s));
+	OK(cuCtxDestroy_v2(c));
+	CHECK(ran == 3);
+	OK(cuCtxGetCurrent(&now));
+	CHECK(now == ctx);
+	OK(cuMemGetInfo_v2(&free1, &n));
+	CHECK(free0 == free1);
+	IS(cuStreamQuery(s), CUDA_ERROR_INVALID_HANDLE);
+	IS(cuEventQuery(e), CUDA_ERROR_INVALID_HANDLE);
+	IS(cuCtxSetCurrent(c), CUDA_ERROR_INVALID_CONTEXT);
+	IS(cuMemFree_v2(p), CUDA_ERROR_INVALID_VALUE);
+}
+
+/* ---- many threads: each with a stream of its own, all adding to one word in turn through events */
+
+enum { THREADS = 6, TURNS = 60 };
+static CUdeviceptr shared_word;
+static CUevent turn[THREADS];
+static pthread_barrier_t gate;
+
+static void *adder(void *arg)
+{
+	unsigned id = (unsigned)(uintptr_t)arg;
+	CUstream s;
+	CUdeviceptr own, back;
+	OK(cuCtxSetCurrent(ctx));
+	OK(cuStreamCreate(&s, id & 1 ? CU_STREAM_NON_BLOCKING : 0));
+	pthread_barrier_wait(&gate);
+	for (int i = 0; i < TURNS; i++) {
+		OK(cuMemAllocAsync(&own, 4096, s));
+		OK(cuMemsetD32Async(own, id, 1, s));
+		launch(own, 1, s);
+		OK(cuMemAlloc_v2(&back, 64));
+		OK(cuMemcpyDtoDAsync_v2(back, own, 4, s));
+		OK(cuMemFreeAsync(own, s));
+		OK(cuEventRecord(turn[id], s));
+		OK(cuStreamWaitEvent(s, turn[(id + 1) % THREADS], 0));
+		OK(cuStreamSynchronize(s));
+		CHECK(word(back) == id + 1);
+		OK(cuMemFree_v2(back));
+	}
+	launch(shared_word, 1, CU_STREAM_LEGACY);
+	launch(shared_word, 1, CU_STREAM_LEGACY);
+	OK(cuStreamDestroy_v2(s));
+	return NULL;
+}
+
+static void threads(void)
+{
+	pthread_t t[THREADS];
+	size_t free0, free1, n;
+	OK(cuMemAlloc_v2(&shared_word, 4));
+	OK(cuMemsetD32_v2(shared_word, 0, 1));
+	OK(cuMemGetInfo_v2(&free0, &n));
+	pthread_barrier_init(&gate, NULL, THREADS);
+	for (unsigned i = 0; i < THREADS; i++)
+		OK(cuEventCreate(&turn[i], CU_EVENT_DISABLE_TIMING));
+	for (uintptr_t i = 0; i < THREADS; i++)
+		CHECK(!pthread_create(&t[i], NULL, adder, (void *)i));
+	for (int i = 0; i < THREADS; i++)
+		pthread_join(t[i], NULL);
+	OK(cuCtxSynchronize());
+	CHECK(word(shared_word) == 2 * THREADS);
+	OK(cuMemGetInfo_v2(&free1, &n));
+	CHECK(free0 == free1);
+}
+
+/* ---- memory that a graph allocates has the same address in every launch and goes with the graph */
+
+static void graph_memory(void)
+{
+	CUstream s;
+	CUgraph g;
+	CUgraphExec x;
+	CUdeviceptr p, out;
+	size_t free0, free1, n;
+	OK(cuMemAlloc_v2(&out, 4));
+	OK(cuMemGetInfo_v2(&free0, &n));
+	OK(cuStreamCreate(&s, CU_STREAM_NON_BLOCKING));
+	OK(cuStreamBeginCapture_v2(s, CU_STREAM_CAPTURE_MODE_GLOBAL));
+	OK(cuMemAllocAsync(&p, 1 << 20, s));
+	OK(cuMemsetD32Async(p, 30, 1, s));
+	launch(p, 4, s);
+	OK(cuMemcpyDtoDAsync_v2(out, p, 4, s));
+	OK(cuMemFreeAsync(p, s));
+	OK(cuStreamEndCapture(s, &g));
+	OK(cuGraphInstantiateWithFlags(&x, g, 0));
+	for (int i = 0; i < 3; i++) {
+		OK(cuMemsetD32_v2(out, 0, 1));
+		OK(cuGraphLaunch(x, s));
+		OK(cuStreamSynchronize(s));
+		CHECK(word(out) == 34);
+	}
+	OK(cuGraphExecDestroy(x));
+	OK(cuGraphDestroy(g));
+	OK(cuMemGetInfo_v2(&free1, &n));
+	CHECK(free0 == free1);
+	OK(cuStreamDestroy_v2(s));
+	OK(cuMemFree_v2(out));
+}
+
+/* ---- a child cannot use what its parent began, and does not hang */
+
+static void forks(void)
+{
+	fflush(stdout);
+	pid_t p = fork();
+	int status;
+	if (!p) {
+		CUdeviceptr q;
+		IS(cuMemAlloc_v2(&q, 16), CUDA_ERROR_NOT_INITIALIZED);
+		IS(cuInit(0), CUDA_ERROR_NOT_INITIALIZED);
+		_exit(0);
+	}
+	CHECK(waitpid(p, &status, 0) == p && WIFEXITED(status) && !WEXITSTATUS(status));
+	OK(cuCtxSynchronize());
+}
+
+/* ---- reset: what lived in the primary context is gone, and it can be used again */
+
+static void resets(void)
+{
+	CUdeviceptr p, q;
+	OK(cuMemAlloc_v2(&p, 16));
+	OK(cuDevicePrimaryCtxReset_v2(0));
+	IS(cuMemAlloc_v2(&q, 16), CUDA_ERROR_CONTEXT_IS_DESTROYED);
+	unsigned version;
+	IS(cuCtxGetApiVersion(ctx, &version), CUDA_ERROR_INVALID_CONTEXT);
+	CUcontext again;
+	OK(cuDevicePrimaryCtxRetain(&again, 0));
+	CHECK(again == ctx);
+	IS(cuMemFree_v2(p), CUDA_ERROR_INVALID_VALUE);
+	OK(cuMemAlloc_v2(&q, 16));
+	IS(cuLaunchKernel(add, 1, 1, 1, 1, 1, 1, 0, NULL, NULL, NULL), CUDA_ERROR_INVALID_HANDLE);
+	OK(cuMemFree_v2(q));
+	OK(cuDevicePrimaryCtxRelease_v2(0));
+	IS(cuDevicePrimaryCtxRelease_v2(0), CUDA_ERROR_INVALID_CONTEXT);
+}
+
+int main(void)
+{
+	ctx = device_up();
+	add = function(add_ptx, "add");
+	vmm();
+	linking();
+	arrays();
+	memops();
+	hosts();
+	deaths();
+	threads();
+	graph_memory();
+	forks();
+	resets();
+	puts("PASS features");
+	return 0;
+}

@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Scalar models of cvt: every pair of types, rounding, saturation and flushing.
+ *
+ * Thread rule: one thread (the rounding mode). */
+#include <fenv.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include "tests/soft/engine/check_insn.h"
+#include "tests/soft/engine/model_round.h"
+
+typedef __int128 wide;
+
+static void parse(const struct test *t, char *to, char *from)
+{
+	const char *dot = strrchr(t->mnemonic, '.');
+	snprintf(from, 8, "%s", dot + 1);
+	const char *p = dot - 1;
+	while (*p != '.')
+		p--;
+	snprintf(to, 8, "%.*s", (int)(dot - p - 1), p + 1);
+}
+
+static bool is_int(const char *t)
+{
+	return *t == 'u' || *t == 's';
+}
+
+static wide int_value(const char *ty, uint64_t v)
+{
+	unsigned b = type_bits(ty);
+	if (b < 64)
+		v &= (1ull << b) - 1;
+	return *ty == 's' && v >> (b - 1) & 1 ? (wide)v - ((wide)1 << b) : (wide)v;
+}
+
+static void limits(const char *ty, wide *lo, wide *hi)
+{
+	unsigned b = type_bits(ty);
+	*lo = *ty == 's' ? -((wide)1 << (b - 1)) : 0;
+	*hi = *ty == 's' ? ((wide)1 << (b - 1)) - 1 : ((wide)1 << b) - 1;
+}
+
+static double float_value(const char *ty, uint64_t v)
+{
+	if (!strcmp(ty, "f32")) {
+		uint32_t u = (uint32_t)v;
+		float f;
+		memcpy(&f, &u, 4);
+		return f;
+	}
+	if (!strcmp(ty, "f64")) {
+		double d;
+		memcpy(&d, &v, 8);
+		return d;
+	}
+	return (double)half_value(*ty == 'f', v & 0xffff);
+}
+
+static double flush(double x)
+{
+	return fabs(x) < 1.17549435e-38 ? copysign(0, x) : x;
+}
+
+static double whole(const struct test *t, double x)
+{
+	return holds(t, ".rni") ? nearbyint(x) : holds(t, ".rzi") ? trunc(x) : holds(t, ".rmi") ? floor(x) : holds(t, ".rpi") ? ceil(x) : x;
+}
+
+static uint64_t to_float(const struct test *t, const char *ty, __float128 v, bool minus_zero)
+{
+	char how = holds(t, ".rz.") ? 'z' : holds(t, ".rm.") ? 'm' : holds(t, ".rp.") ? 'p' : 'n';
+	if (!strcmp(ty, "f16") || !strcmp(ty, "bf16")) {
+		uint64_t h = v == 0 ? (minus_zero ? 0x8000 : 0) : half_round(*ty == 'f', v, how);
+		if (holds(t, ".sat"))
+			h = (h & 0x7fff) > (*ty == 'f' ? 0x7c00u : 0x7f80u) || h & 0x8000 ? 0 : h > (*ty == 'f' ? 0x3c00u : 0x3f80u) ? (*ty == 'f' ? 0x3c00 : 0x3f80) : h;
+		return h;
+	}
+	fesetround(how == 'z' ? FE_TOWARDZERO : how == 'm' ? FE_DOWNWARD : how == 'p' ? FE_UPWARD : FE_TONEAREST);
+	uint64_t r = 0;
+	if (!strcmp(ty, "f32")) {
+		volatile float f = (float)v;
+		if (v == 0)
+			f = minus_zero ? -0.0f : 0.0f;
+		fesetround(FE_TONEAREST);
+		if (holds(t, ".ftz"))
+			f = (float)flush(f);
+		if (holds(t, ".sat"))
+			f = isnan(f) || f <= 0 ? 0 : f > 1 ? 1 : f;
+		float g = f;
+		memcpy(&r, &g, 4);
+		return isnan(g) ? 0x7fffffff : r;
+	}
+	volatile double d = (double)v;
+	if (v == 0)
+		d = minus_zero ? -0.0 : 0.0;
+	fesetround(FE_TONEAREST);
+	if (holds(t, ".sat"))
+		d = isnan(d) || d <= 0 ? 0 : d > 1 ? 1 : d;
+	double g = d;
+	memcpy(&r, &g, 8);
+	return r;
+}
+
+static uint64_t m_cvt(const struct test *t, const uint64_t *in)
+{
+	char to[8], from[8];
+	parse(t, to, from);
+	wide lo, hi;
+	if (is_int(to))
+		limits(to, &lo, &hi);
+	if (is_int(from)) {
+		wide v = int_value(from, in[0]);
+		if (!is_int(to))
+			return to_float(t, to, (__float128)v, false);
+		if (holds(t, ".sat"))
+			v = v < lo ? lo : v > hi ? hi : v;
+		uint64_t r = (uint64_t)int_value(to, (uint64_t)v);
+		return r;               /* extended to the register */
+	}
+	double x = float_value(from, in[0]);
+	if (holds(t, ".ftz") && !strcmp(from, "f32"))
+		x = flush(x);
+	x = whole(t, x);
+	if (!is_int(to))
+		return to_float(t, to, x, signbit(x));
+	if (isnan(x))
+		return strcmp(from, "f64") && type_bits(to) < 64 ? 0 : type_bits(to) < 32 ? 0 : 1ull << (type_bits(to) - 1);
+	__float128 q = x;
+	wide v = q < (__float128)lo ? lo : q > (__float128)hi ? hi : (wide)q;
+	return (uint64_t)v;
+}
+
+static uint64_t m_pair(const struct test *t, const uint64_t *in)
+{
+	bool f16 = !holds(t, "bf16");
+	uint64_t r = 0;
+	for (int k = 0; k < 2; k++) {
+		double x = float_value("f32", in[1 - k]);
+		uint64_t h = x == 0 ? (signbit(x) ? 0x8000 : 0) : half_round(f16, x, holds(t, ".rz") ? 'z' : 'n');
+		if (holds(t, ".relu"))
+			h = (h & 0x7fff) > (f16 ? 0x7c00u : 0x7f80u) ? h : h & 0x8000 ? 0 : h;
+		r |= h << 16 * k;
+	}
+	return r;
+}
+
+static const char *reg(const char *ty)
+{
+	return type_bits(ty) == 8 ? "u16" : ty;
+}
+
+static void one(const char *mods, const char *to, const char *from)
+{
+	char name[96], types[48];
+	snprintf(name, sizeof name, "cvt%s.%s.%s", mods, to, from);
+	snprintf(types, sizeof types, "%s:%s", type_bits(to) == 8 ? (*to == 's' ? "s16" : "u16") : to, reg(from));
+	define(name, types, m_cvt, 0);
+}
+
+void define_convert(void)
+{
+	static const char *const ints[] = {"u8", "s8", "u16", "s16", "u32", "s32", "u64", "s64"}, *const floats[] = {"f16", "f32", "f64", "bf16"};
+	static const char *const whole_mods[] = {".rni", ".rzi", ".rmi", ".rpi"}, *const rounds[] = {".rn", ".rz", ".rm", ".rp"};
+	for (int a = 0; a < 8; a++)
+		for (int b = 0; b < 8; b++) {
+			if (a != b)
+				one("", ints[a], ints[b]);
+			one(".sat", ints[a], ints[b]);
+		}
+	for (int a = 0; a < 8; a++)
+		for (int b = 0; b < 4; b++)
+			for (int k = 0; k < 4; k++) {
+				one(whole_mods[k], ints[a], floats[b]);
+				if (b == 1)
+					one(k ? ".rzi.ftz" : ".rni.ftz", ints[a], floats[b]);
+				if (k == 0 || b == 1 || b == 2)
+					one(rounds[k], floats[b], ints[a]);
+			}
+	for (int k = 0; k < 4; k++) {
+		one(whole_mods[k], "f32", "f32");
+		one(whole_mods[k], "f64", "f64");
+		one(whole_mods[k], "f16", "f16");
+		one(rounds[k], "f32", "f64");
+	}
+	one(".rni.ftz", "f32", "f32");
+	one(".rzi.sat", "f32", "f32");
+	one(".sat", "f32", "f32");
+	one(".ftz", "f32", "f32");
+	one("", "f64", "f32");
+	one(".ftz", "f64", "f32");
+	one(".rn.ftz", "f32", "f64");
+	one(".rn.sat", "f32", "f64");
+	one("", "f32", "f16");
+	one(".ftz", "f32", "f16");
+	one("", "f64", "f16");
+	one("", "f32", "bf16");
+	one(".rn", "f16", "f32");
+	one(".rz", "f16", "f32");
+	one(".rn.sat", "f16", "f32");
+	one(".rn", "f16", "f64");
+	one(".rn", "bf16", "f32");
+	one(".rz", "bf16", "f32");
+	one(".rn", "bf16", "f64");
+	define("cvt.rn.f16x2.f32", "f16x2:f32,f32", m_pair, 0);
+	define("cvt.rz.f16x2.f32", "f16x2:f32,f32", m_pair, 0);
+	define("cvt.rn.bf16x2.f32", "bf16x2:f32,f32", m_pair, 0);
+	define("cvt.rz.bf16x2.f32", "bf16x2:f32,f32", m_pair, 0);
+	define("cvt.rn.relu.f16x2.f32", "f16x2:f32,f32", m_pair, 0);
+	define("cvt.rn.relu.bf16x2.f32", "bf16x2:f32,f32", m_pair, 0);
+}
