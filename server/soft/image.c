@@ -141,7 +141,7 @@ static CUresult entry_text(struct image *im, const struct entry *e, struct jit *
 		return r;
 	}
 	if (!(e->flags & (FLAG_LZ4 | FLAG_ZSTD)))
-		return text_copy(im, payload, e->bytes, j);
+		return text_copy(im, payload, strnlen(payload, e->bytes), j);
 	if (e->packed > e->bytes || !e->unpacked || e->unpacked > IMAGE_BYTES) {
 		jit_error(j, "a compressed entry of the fat binary has impossible sizes");
 		return CUDA_ERROR_INVALID_IMAGE;

@@ -111,6 +111,18 @@ CUresult cuLinkAddFile(CUlinkState h, CUjitInputType type, const char *path, uns
 	return cuLinkAddFile_v2(h, type, path, n, options, values);
 }
 
+/* A module may be loaded with calls that lead nowhere, but not linked. */
+static const struct engine_function *unresolved(struct engine_module *m)
+{
+	const struct engine_function *f;
+	for (unsigned i = 0; (f = engine_function_at(m, i)); i++) {
+		const char *lacks = engine_function_info(f)->uncovered;
+		if (lacks && !strncmp(lacks, "call", 4))
+			return f;
+	}
+	return NULL;
+}
+
 CUresult cuLinkComplete(CUlinkState h, void **out, size_t *size)
 {
 	guarded g = enter_healthy();
@@ -125,6 +137,14 @@ CUresult cuLinkComplete(CUlinkState h, void **out, size_t *size)
 	struct engine_module *m = NULL;
 	struct engine_error error = {0};
 	int r = im->count ? engine_module_load((const char *const *)im->text, im->size, im->count, &m, &error) : CUDA_ERROR_INVALID_IMAGE;
+	const struct engine_function *missing = r ? NULL : unresolved(m);
+	if (missing) {
+		jit_error(&l->jit, "link: entry %s calls a function that no input has (%s)", engine_function_info(missing)->name,
+			engine_function_info(missing)->uncovered);
+		engine_module_unload(m);
+		jit_end(&l->jit);
+		return CUDA_ERROR_INVALID_PTX;
+	}
 	engine_module_unload(m);
 	if (r) {
 		jit_error(&l->jit, "link: line %u: %s", error.line, im->count ? error.text : "nothing to link");
