@@ -22,7 +22,8 @@
 
 static struct addrinfo *resolve(const char *text)
 {
-	struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE | AI_NUMERICSERV}, *list = NULL;
+	struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE | AI_NUMERICSERV},
+			*list = NULL;
 	char host[256];
 	const char *port = "9710", *start = text, *end, *colon = strrchr(text, ':');
 
@@ -130,14 +131,16 @@ static int listen_tcp(const struct addrinfo *a, struct listening *l)
 	/* [::] and 0.0.0.0 stand side by side. */
 	if (a->ai_family == AF_INET6)
 		setsockopt(l->fd, IPPROTO_IPV6, IPV6_V6ONLY, &one, sizeof one);
-	if (setsockopt(l->fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one) || bind(l->fd, a->ai_addr, a->ai_addrlen) ||
+	if (setsockopt(l->fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one) || bind(l->fd, a->ai_addr,
+			a->ai_addrlen) ||
 	    listen(l->fd, BACKLOG) || getsockname(l->fd, (struct sockaddr *)&bound, &n)) {
 		int r = -errno;
 
 		close(l->fd);
 		return r;
 	}
-	if (getnameinfo((struct sockaddr *)&bound, n, host, sizeof host, port, sizeof port, NI_NUMERICHOST | NI_NUMERICSERV))
+	if (getnameinfo((struct sockaddr *)&bound, n, host, sizeof host, port, sizeof port,
+			NI_NUMERICHOST | NI_NUMERICSERV))
 		strcpy(host, "?"), strcpy(port, "?");
 	snprintf(l->text, sizeof l->text, bound.ss_family == AF_INET6 ? "[%s]:%s" : "%s:%s", host, port);
 	return 0;
@@ -160,7 +163,9 @@ int address_listen(const char *text, struct listening *list, int *count)
 	}
 	all = resolve(text);
 	if (!all)
-		return log_errno(-EINVAL, "--listen %s: not ADDRESS:PORT, [v6]:PORT or unix:PATH, or an unknown host", text);
+		return log_errno(-EINVAL,
+				"--listen %s: not ADDRESS:PORT, [v6]:PORT or unix:PATH, or an unknown host",
+						text);
 	for (struct addrinfo *a = all; a && !r && *count < SOCKETS_MOST; a = a->ai_next) {
 		list[*count] = (struct listening){.fd = -1};
 		r = listen_tcp(a, &list[*count]);

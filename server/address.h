@@ -14,8 +14,8 @@ struct listening {
 
 /* True when the text means an address that other machines may reach. */
 bool address_is_open(const char *text);
-/* Opens what the text means, `127.0.0.1:9710`, `[::1]:0`, `localhost:9710`, `unix:/path`, and appends to list (of SOCKETS_MOST). 0, or -errno after
- * a log line. */
+/* Opens what the text means, `127.0.0.1:9710`, `[::1]:0`, `localhost:9710`, `unix:/path`, and appends to
+ * list (of SOCKETS_MOST). 0, or -errno after a log line. */
 int address_listen(const char *text, struct listening *list, int *count);
 /* The path of the default unix socket, "unix:..." */
 void address_default_unix(char *out, int cap);

@@ -1,15 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Threads that mirror the program's threads, and the baton. Who holds the baton is the only one to read the connection, so records are taken in their order; it
- * runs a record of its own thread, or hands record and baton to the thread whose it is.
+/* Threads that mirror the program's threads, and the baton. Who holds the baton is the only one to read
+ * the connection, so records are taken in their order; it runs a record of its own thread, or hands record
+ * and baton to the thread whose it is.
  *
  *   HELD   by a mirror thread, which runs a POST or waits for the connection; or by the reader for a moment
- *   FREE   a WAIT is running, or nobody wants it; the reader's epoll is armed and takes the baton when bytes come
+ *   FREE   a WAIT is running, or nobody wants it; the reader's epoll is armed, it takes it when bytes come
  *
- * A thread that ran a WAIT takes the baton back after its reply if nobody has it: a program with one thread never pays a hand-over. Each mirror has a
- * slot for the record that comes next beside the one that it runs, because the reply of a WAIT may be answered by the program's next record before
- * the mirror has put the old one away.
+ * A thread that ran a WAIT takes the baton back after its reply if nobody has it: a program with one
+ * thread never pays a hand-over. Each mirror has a slot for the record that comes next beside the one that
+ * it runs, because the reply of a WAIT may be answered by the program's next record before the mirror has
+ * put the old one away.
  *
- * Thread rule: the table of mirrors and a mirror's slot belong to the holder of the baton; `turn` hands both over. */
+ * Thread rule: the table of mirrors and a mirror's slot belong to the holder of the baton; `turn` hands
+ * both over. */
 #include <errno.h>
 #include <semaphore.h>
 #include <stdlib.h>

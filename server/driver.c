@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Finds and loads the driver. Our own libcuda.so.1 (the shim) must never serve: it carries the symbol scudafs_shim_marker and is passed over, wherever the library path put
- * it.
+/* Finds and loads the driver. Our own libcuda.so.1 (the shim) must never serve: it carries the symbol
+ * scudafs_shim_marker and is passed over, wherever the library path put it.
  *
  * Thread rule: as driver.h. */
 #include "server/driver.h"
@@ -20,7 +20,8 @@ struct driver drv;
 
 /* Where the real driver lives; the first is for the dynamic linker to find. */
 static const char *const real_places[] = {
-	"libcuda.so.1", "/usr/lib/x86_64-linux-gnu/libcuda.so.1", "/usr/lib64/libcuda.so.1", "/usr/lib/libcuda.so.1",
+	"libcuda.so.1", "/usr/lib/x86_64-linux-gnu/libcuda.so.1", "/usr/lib64/libcuda.so.1",
+			"/usr/lib/libcuda.so.1",
 	"/usr/lib/x86_64-linux-gnu/nvidia/current/libcuda.so.1", "/usr/local/nvidia/lib64/libcuda.so.1",
 	"/run/opengl-driver/lib/libcuda.so.1", "/usr/lib/wsl/lib/libcuda.so.1",
 };
@@ -28,7 +29,8 @@ static const char *const real_places[] = {
 
 void driver_clear_environment(void)
 {
-	static const char *const names[] = {"CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER", "CUDA_LAUNCH_BLOCKING",
+	static const char *const names[] = {"CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER",
+			"CUDA_LAUNCH_BLOCKING",
 		"CUDA_MODULE_LOADING", "SCUDAFS_MOUNT"};
 	char name[128];
 
@@ -120,12 +122,14 @@ static int find_soft(struct driver_choice *choice, char *why, size_t cap)
 		n--;
 	if (n > 0) {
 		self[n] = 0;
-		if (soft_at(choice, self, "../lib/" SOFT_NAME) || soft_at(choice, self, "../lib/scudafs/" SOFT_NAME))
+		if (soft_at(choice, self, "../lib/" SOFT_NAME) || soft_at(choice, self,
+				"../lib/scudafs/" SOFT_NAME))
 			return 0;
 	}
 	if (soft_at(choice, PREFIX, "/lib/scudafs/" SOFT_NAME))
 		return 0;
-	snprintf(why, cap, SOFT_NAME " is neither in ../lib beside the program nor in " PREFIX "/lib/scudafs");
+	snprintf(why, cap, "%s is neither in ../lib beside the program nor in %s/lib/scudafs", SOFT_NAME,
+		PREFIX);
 	return -1;
 }
 

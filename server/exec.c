@@ -108,8 +108,10 @@ static CUcontext primary(CUdevice device)
 	unsigned flags;
 	int active = 0;
 
-	/* Retain tells the handle; it is given back at once, the program's own count is what keeps the context. */
-	if (drv.cuDevicePrimaryCtxGetState(device, &flags, &active) || !active || drv.cuDevicePrimaryCtxRetain(&c, device))
+	/* Retain tells the handle; it is given back at once, the program's own count is what keeps the
+	 * context. */
+	if (drv.cuDevicePrimaryCtxGetState(device, &flags, &active) || !active ||
+			drv.cuDevicePrimaryCtxRetain(&c, device))
 		return NULL;
 	drv.cuDevicePrimaryCtxRelease_v2(device);
 	return c;
@@ -169,11 +171,13 @@ void *exec_handle_of(struct exec *x, unsigned type, uint64_t id)
 		real = handle_real(x->session->handles, HANDLE_CUkernel, id);
 	if (!real && !x->bad_handle) {
 		x->bad_handle = true;
-		x->handle_code = type == HANDLE_CUcontext ? CUDA_ERROR_INVALID_CONTEXT : CUDA_ERROR_INVALID_HANDLE;
+		x->handle_code = type == HANDLE_CUcontext ? CUDA_ERROR_INVALID_CONTEXT :
+				CUDA_ERROR_INVALID_HANDLE;
 	}
 	if (!x->first_id)
 		x->first_id = id;
-	if (!x->parent && (type == HANDLE_CUmodule || type == HANDLE_CUlibrary || type == HANDLE_CUkernel || type == HANDLE_CUgraph))
+	if (!x->parent && (type == HANDLE_CUmodule || type == HANDLE_CUlibrary || type == HANDLE_CUkernel ||
+			type == HANDLE_CUgraph))
 		x->parent = id;
 	return real;
 }
@@ -212,7 +216,8 @@ uint64_t exec_new_id(struct exec *x)
 void exec_bind(struct exec *x, unsigned type, uint64_t id, void *real)
 {
 	if (!handle_bind(x->session->handles, type, id, real))
-		session_end(x->session, CUDA_ERROR_MPS_CLIENT_TERMINATED, "%s: handle %#llx is not one to choose, or there are more than %u",
+		session_end(x->session, CUDA_ERROR_MPS_CLIENT_TERMINATED,
+				"%s: handle %#llx is not one to choose, or there are more than %u",
 				x->name, (unsigned long long)id, LIMIT_HANDLES);
 }
 
@@ -269,7 +274,8 @@ CUresult exec_run(struct exec *x)
 		x->out.len = x->bulk_len = 0;
 		r = CUDA_ERROR_OUT_OF_MEMORY;
 	}
-	log_debug("%llu: thread %u %s: %d", (unsigned long long)x->frame.seq, x->frame.thread, x->name, (int)r);
+	log_debug("%llu: thread %u %s: %d", (unsigned long long)x->frame.seq, x->frame.thread, x->name,
+			(int)r);
 	return r;
 }
 

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Device addresses are the same numbers in the program and in its session. A program's own mappings lie at the top of its address space, and so would the
- * driver's in the session; where the two collide, the program could not reserve the range. So a session first fills every hole from FENCE_LOW up
- * with inaccessible pages: whatever the driver maps then comes to lie below, where programs have nothing. The pages cost no memory.
+/* Device addresses are the same numbers in the program and in its session. A program's own mappings lie at
+ * the top of its address space, and so would the driver's in the session; where the two collide, the
+ * program could not reserve the range. So a session first fills every hole from FENCE_LOW up with
+ * inaccessible pages: whatever the driver maps then comes to lie below, where programs have nothing. The
+ * pages cost no memory.
  *
  * Thread rule: once, while the process has one thread. */
 #include "server/fence.h"
@@ -22,7 +24,8 @@ extern void __tsan_init(void) __attribute__((weak));
 
 static int fill(uint64_t from, uint64_t to)
 {
-	void *p = mmap((void *)from, to - from, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
+	void *p = mmap((void *)from, to - from, PROT_NONE,
+			MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
 
 	if (p == MAP_FAILED)
 		return -errno;
@@ -64,7 +67,8 @@ int fence_build(void)
 		if (i < n && map[i].stack)
 			end -= STACK_ROOM;
 		r = at < end ? fill(at, end) : 0;
-		/* Something came to lie in the hole since the list was read, or the kernel keeps a gap: that one stays open. */
+		/* Something came to lie in the hole since the list was read, or the kernel keeps a gap:
+		 * that one stays open. */
 		if (r < 0 && r != -EEXIST && r != -EPERM)
 			return r;
 		filled += r > 0;

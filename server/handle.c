@@ -241,7 +241,8 @@ bool handle_bind(struct handles *h, unsigned type, uint64_t id, void *real)
 	if (i != NONE) {
 		ok = h->entry[i].real == real;
 	} else {
-		/* The driver uses a number again whose last bearer died with its context: the old id is dead. */
+		/* The driver uses a number again whose last bearer died with its context: the old id is
+		 * dead. */
 		i = find_real(h, type, real);
 		if (i != NONE)
 			remove_with_children(h, i);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A session's typed table of handles: ids that the program uses to what the driver gave, and back. An id is type << 56 | number; the program chooses numbers
- * from 0x1000 below 2^31, the table those from 2^31 on. Nothing here knows the driver.
+/* A session's typed table of handles: ids that the program uses to what the driver gave, and back. An id
+ * is type << 56 | number; the program chooses numbers from 0x1000 below 2^31, the table those from 2^31
+ * on. Nothing here knows the driver.
  *
  * Thread rule: every function may be called from any thread; the table has its own lock. */
 #pragma once
@@ -20,9 +21,12 @@ void handles_destroy(struct handles *h);
 void *handle_real(struct handles *h, unsigned type, uint64_t id);
 /* The id of the driver's handle, 0 if it has none. */
 uint64_t handle_id(struct handles *h, unsigned type, const void *real);
-/* The same, made when missing; it ends with `parent` unless that is 0. 0 past LIMIT_HANDLES or without memory. */
+/* The same, made when missing; it ends with `parent` unless that is 0. 0 past LIMIT_HANDLES or without
+ * memory. */
 uint64_t handle_add(struct handles *h, unsigned type, void *real, uint64_t parent);
-/* An id that the program chose. False when it may not choose it, when it is alive for something else, or past the limit. */
+/* An id that the program chose. False when it may not choose it, when it is alive for something else, or
+ * past the limit. */
 bool handle_bind(struct handles *h, unsigned type, uint64_t id, void *real);
-/* Forgets an id and everything whose parent it is. By id, because the driver may have given the same handle of its own to another thread already. */
+/* Forgets an id and everything whose parent it is. By id, because the driver may have given the same
+ * handle of its own to another thread already. */
 void handle_drop(struct handles *h, uint64_t id);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The first record: who the program is and how it numbers its calls. Calls are matched by name and by the signature of their encoding, so that the two ends may be
- * built from descriptions that differ.
+/* The first record: who the program is and how it numbers its calls. Calls are matched by name and by the
+ * signature of their encoding, so that the two ends may be built from descriptions that differ.
  *
  * Thread rule: the session's main thread, while it holds the baton and before there are others. */
 #include <stdio.h>
@@ -10,9 +10,11 @@
 #include "server/state.h"
 #include "wire/log.h"
 
-/* Variables of the program that the driver itself reads and that mean no file, no device and nothing of the server's. */
+/* Variables of the program that the driver itself reads and that mean no file, no device and nothing of
+ * the server's. */
 static const char *const passed[] = {
-	"CUDA_CACHE_DISABLE", "CUDA_CACHE_MAXSIZE", "CUDA_DEVICE_MAX_CONNECTIONS", "CUDA_DEVICE_MAX_COPY_CONNECTIONS",
+	"CUDA_CACHE_DISABLE", "CUDA_CACHE_MAXSIZE", "CUDA_DEVICE_MAX_CONNECTIONS",
+			"CUDA_DEVICE_MAX_COPY_CONNECTIONS",
 	"CUDA_DISABLE_JIT", "CUDA_DISABLE_PTX_JIT", "CUDA_FORCE_JIT", "CUDA_FORCE_PTX_JIT", "CUDA_AUTO_BOOST",
 	"CUDA_SCALE_LAUNCH_QUEUES", "CUDA_GRAPHS_USE_NODE_PRIORITY",
 };
@@ -154,10 +156,12 @@ void hello_answer(struct session *s, const struct frame *f)
 	if (m.bad || !s->calls)
 		session_end(s, CUDA_ERROR_MPS_CLIENT_TERMINATED, "malformed hello");
 	if (g.protocol != PROTOCOL_VERSION)
-		session_end(s, CUDA_ERROR_SYSTEM_DRIVER_MISMATCH, "the program speaks protocol %lld, the server %d",
+		session_end(s, CUDA_ERROR_SYSTEM_DRIVER_MISMATCH,
+				"the program speaks protocol %lld, the server %d",
 				(long long)g.protocol, PROTOCOL_VERSION);
 	snprintf(s->report->program, sizeof s->report->program, "%.40s[%d]", g.program, (int)g.pid);
-	log_debug("hello of %s pid %lld uid %lld %s, build %s; %u of %u calls unknown", g.program, (long long)g.pid,
+	log_debug("hello of %s pid %lld uid %lld %s, build %s; %u of %u calls unknown", g.program,
+			(long long)g.pid,
 			(long long)g.uid, g.user, g.version, g.unknown_count, s->calls);
 	msg_init(&m, head, sizeof head);
 	put_map(&m, 6);

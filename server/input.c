@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The connection's bytes become records. Small frames are read many at once; a large bulk goes straight to its place.
+/* The connection's bytes become records. Small frames are read many at once; a large bulk goes straight to
+ * its place.
  *
  * Thread rule: the holder of the baton only. */
 #include <errno.h>
@@ -144,8 +145,9 @@ static bool make_room(struct session *s)
 	return true;
 }
 
-/* A POST may be stuck in the driver behind a host function whose end the program has told, but in bytes that nobody reads before the POST is through. So the
- * reader looks through the frames that wait for those that bypass the ordered stream, deals with them and leaves a mark. */
+/* A POST may be stuck in the driver behind a host function whose end the program has told, but in bytes
+ * that nobody reads before the POST is through. So the reader looks through the frames that wait for those
+ * that bypass the ordered stream, deals with them and leaves a mark. */
 void input_scan(struct session *s)
 {
 	struct frame f;
@@ -155,7 +157,8 @@ void input_scan(struct session *s)
 		return;
 	while (make_room(s) && fill(s))
 		;
-	for (at = s->input_pos + s->body_left; at + sizeof f <= s->input_len; at += sizeof f + f.head_len + f.bulk_len) {
+	at = s->input_pos + s->body_left;
+	for (; at + sizeof f <= s->input_len; at += sizeof f + f.head_len + f.bulk_len) {
 		memcpy(&f, s->input + at, sizeof f);
 		if (f.kind == FRAME_SCANNED)
 			continue;
@@ -203,11 +206,13 @@ bool input_record(struct session *s, struct frame *f, bool block)
 		if (was_scanned(s, f))
 			continue;
 		if (frame_check(f, true, &why))
-			session_end(s, CUDA_ERROR_MPS_CLIENT_TERMINATED, "bad frame: %s (%s)", why, frame_kind_name(f->kind));
+			session_end(s, CUDA_ERROR_MPS_CLIENT_TERMINATED, "bad frame: %s (%s)", why,
+					frame_kind_name(f->kind));
 		switch (f->kind) {
 		case FRAME_PING:
 			if (!s->greeted && transport_now_ms() - s->began > TIME_TLS)
-				session_end(s, CUDA_ERROR_MPS_CLIENT_TERMINATED, "no HELLO in %d s", TIME_TLS / 1000);
+				session_end(s, CUDA_ERROR_MPS_CLIENT_TERMINATED, "no HELLO in %d s",
+						TIME_TLS / 1000);
 			send_simple(s, FRAME_PONG, f->seq);
 			continue;
 		case FRAME_UPCALL_DONE:
@@ -219,16 +224,20 @@ bool input_record(struct session *s, struct frame *f, bool block)
 		case FRAME_THREAD_END:
 			break;
 		default:
-			session_end(s, CUDA_ERROR_MPS_CLIENT_TERMINATED, "bad frame: %s in a session", frame_kind_name(f->kind));
+			session_end(s, CUDA_ERROR_MPS_CLIENT_TERMINATED, "bad frame: %s in a session",
+					frame_kind_name(f->kind));
 		}
 		if (f->seq != s->next_seq)
-			session_end(s, CUDA_ERROR_MPS_CLIENT_TERMINATED, "bad frame: record %llu where %llu was due",
+			session_end(s, CUDA_ERROR_MPS_CLIENT_TERMINATED,
+					"bad frame: record %llu where %llu was due",
 					(unsigned long long)f->seq, (unsigned long long)s->next_seq);
 		s->next_seq++;
 		if ((f->kind == FRAME_HELLO) == s->greeted)
-			session_end(s, CUDA_ERROR_MPS_CLIENT_TERMINATED, "bad frame: %s", s->greeted ? "a second HELLO" : "a record before HELLO");
+			session_end(s, CUDA_ERROR_MPS_CLIENT_TERMINATED, "bad frame: %s", s->greeted ?
+					"a second HELLO" : "a record before HELLO");
 		if (s->greeted && f->kind != FRAME_THREAD_END && f->call >= s->calls)
-			session_end(s, CUDA_ERROR_MPS_CLIENT_TERMINATED, "bad frame: call %u of %u", f->call, s->calls);
+			session_end(s, CUDA_ERROR_MPS_CLIENT_TERMINATED, "bad frame: call %u of %u",
+					f->call, s->calls);
 		atomic_fetch_add_explicit(&s->report->records, 1, memory_order_relaxed);
 		return true;
 	}

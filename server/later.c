@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Copies to the host whose completion is told later. Whatever tells the program that such a copy is done must not overtake its bytes, whichever thread asks; so the
- * lock is held from the moment when finished transfers are taken off the list until the frame that carries them is sent, and a second reply waits for it.
- * While nothing is registered, a reply costs one look at a counter.
+/* Copies to the host whose completion is told later. Whatever tells the program that such a copy is done
+ * must not overtake its bytes, whichever thread asks; so the lock is held from the moment when finished
+ * transfers are taken off the list until the frame that carries them is sent, and a second reply waits for
+ * it. While nothing is registered, a reply costs one look at a counter.
  *
  * Thread rule: any thread; see the locks in state.h. */
 #include <stdlib.h>

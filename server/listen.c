@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The listener never loads a driver and never reads more of a connection than its preamble. It forks: one monitor, which loads the driver and says what there is, and
- * one process per session, which gets the socket and makes the handshake. It waits for signals, sockets and the monitor in one poll.
+/* The listener never loads a driver and never reads more of a connection than its preamble. It forks: one
+ * monitor, which loads the driver and says what there is, and one process per session, which gets the
+ * socket and makes the handshake. It waits for signals, sockets and the monitor in one poll.
  *
  *     listener ── monitor                 loads the driver, serves tree values
  *              ├─ session 1               one program
@@ -146,9 +147,11 @@ static void monitor_ended(int status)
 		l.backoff = BACKOFF_MOST;
 	l.monitor_again = transport_now_ms() + l.backoff;
 	if (WIFSIGNALED(status))
-		log_warning("the monitor died of signal %d; another starts in %d ms", WTERMSIG(status), l.backoff);
+		log_warning("the monitor died of signal %d; another starts in %d ms", WTERMSIG(status),
+				l.backoff);
 	else
-		log_warning("the monitor ended with status %d; another starts in %d ms", WEXITSTATUS(status), l.backoff);
+		log_warning("the monitor ended with status %d; another starts in %d ms",
+				WEXITSTATUS(status), l.backoff);
 }
 
 static void tell_ready(void)
@@ -159,7 +162,8 @@ static void tell_ready(void)
 	l.ready_told = true;
 	for (int i = 0; i < l.socket_count; i++)
 		log_info("listening on %s%s", l.sockets[i].text, l.sockets[i].local ? "" :
-			l.keys ? l.options->insecure ? ", with and without keys" : ", with keys" : ", without keys");
+			l.keys ? l.options->insecure ? ", with and without keys" : ", with keys" :
+					", without keys");
 	if (l.options->ready_fd < 0)
 		return;
 	if (write(l.options->ready_fd, text, n) != n)
@@ -174,7 +178,8 @@ static void monitor_event(void)
 
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
 		return;
-	if (n < (ssize_t)offsetof(struct monitor_ready, blob) || r.blob_len != n - offsetof(struct monitor_ready, blob)) {
+	if (n < (ssize_t)offsetof(struct monitor_ready, blob) ||
+			r.blob_len != n - offsetof(struct monitor_ready, blob)) {
 		/* Its end; SIGCHLD follows. */
 		close(l.monitor_fd);
 		l.monitor_fd = -1;
@@ -216,7 +221,8 @@ static void session_line(struct child *c, int status)
 	log_info("session %llu of %s from %s, program %s: %s; %llu records, %llu bytes in, %llu out, %.1f s",
 			(unsigned long long)c->id, *r->identity ? r->identity : "nobody", c->peer,
 			*r->program ? r->program : "unknown", *died ? died : reason,
-			(unsigned long long)atomic_load(&r->records), (unsigned long long)atomic_load(&r->bytes_in),
+			(unsigned long long)atomic_load(&r->records),
+					(unsigned long long)atomic_load(&r->bytes_in),
 			(unsigned long long)atomic_load(&r->bytes_out), seconds);
 }
 
@@ -247,7 +253,8 @@ static void session_start(struct pending *p)
 		if (!l.child[i].pid)
 			c = &l.child[i];
 	if (!c) {
-		pending_refuse(p, CUDA_ERROR_MPS_MAX_CLIENTS_REACHED, "the server has as many sessions as it allows");
+		pending_refuse(p, CUDA_ERROR_MPS_MAX_CLIENTS_REACHED,
+				"the server has as many sessions as it allows");
 		return;
 	}
 	report = mmap(NULL, sizeof *report, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -266,8 +273,10 @@ static void session_start(struct pending *p)
 		return;
 	}
 	if (!c->pid) {
-		struct session_start start = {.id = c->id, .fd = p->fd, .report = report, .driver = l.snapshot.choice,
-			.fence = l.options->fence, .snapshot = l.snapshot.blob, .snapshot_len = l.snapshot.blob_len};
+		struct session_start start = {.id = c->id, .fd = p->fd, .report = report,
+				.driver = l.snapshot.choice,
+			.fence = l.options->fence, .snapshot = l.snapshot.blob,
+					.snapshot_len = l.snapshot.blob_len};
 
 		if (p->preamble.flags & PREAMBLE_TLS) {
 			start.keys = l.keys;
@@ -290,7 +299,8 @@ static void connection_ready(struct pending_table *t, struct pending *p)
 
 	(void)t;
 	if (tls && !l.keys)
-		pending_refuse(p, CUDA_ERROR_MPS_CONNECTION_FAILED, "the server has no keys, and was sent one");
+		pending_refuse(p, CUDA_ERROR_MPS_CONNECTION_FAILED,
+				"the server has no keys, and was sent one");
 	else if (!tls && l.keys && !p->local && !l.options->insecure)
 		pending_refuse(p, CUDA_ERROR_MPS_CONNECTION_FAILED, "the server wants a key");
 	else if (l.drain_end)
@@ -298,7 +308,8 @@ static void connection_ready(struct pending_table *t, struct pending *p)
 	else if (!l.snapshot_there || (p->preamble.flags & PREAMBLE_MONITOR && l.monitor_fd < 0))
 		pending_refuse(p, CUDA_ERROR_MPS_SERVER_NOT_READY, "the server's driver is not ready");
 	else if (unauthenticated() + pending_count(&l.pending) > LIMIT_PENDING)
-		pending_refuse(p, CUDA_ERROR_MPS_MAX_CLIENTS_REACHED, "too many connections wait for authentication");
+		pending_refuse(p, CUDA_ERROR_MPS_MAX_CLIENTS_REACHED,
+				"too many connections wait for authentication");
 	else if (p->preamble.flags & PREAMBLE_MONITOR) {
 		monitor_order(tls ? MONITOR_CONNECTION_TLS : MONITOR_CONNECTION, 0, p->fd);
 		pending_close(p);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* scuda-server: the program on the GPU host. Reads the command line and refuses combinations that would leave a GPU open to the network by mistake.
+/* scuda-server: the program on the GPU host. Reads the command line and refuses combinations that would
+ * leave a GPU open to the network by mistake.
  *
  * Thread rule: one thread. */
 #include <getopt.h>
@@ -52,7 +53,8 @@ static int open_without_keys(const char *address)
 "  scuda-server --listen unix:/run/scuda.sock\n"
 "      this machine only, by the socket's file permissions\n"
 "  scuda-server --listen %s --insecure-no-auth\n"
-"      no authentication, no encryption: for a network where everyone may use the GPUs\n", address, address, address);
+"      no authentication, no encryption: for a network where everyone may use the GPUs\n",
+		address, address, address);
 	return 2;
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The main thread obeys the listener; each connection has a thread of its own that may block, since there is one connection per mount and each asks every few
- * seconds. When the listener is gone, so is the monitor.
+/* The main thread obeys the listener; each connection has a thread of its own that may block, since there
+ * is one connection per mount and each asks every few seconds. When the listener is gone, so is the
+ * monitor.
  *
  * Thread rule: `shared` is set before the first connection's thread; its counters are atomic. */
 #include "server/monitor.h"
@@ -130,7 +131,8 @@ static bool obey(int fd)
 	union { struct cmsghdr align; char bytes[CMSG_SPACE(sizeof(int))]; } control;
 	struct monitor_order order;
 	struct iovec v = {&order, sizeof order};
-	struct msghdr m = {.msg_iov = &v, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control};
+	struct msghdr m = {.msg_iov = &v, .msg_iovlen = 1, .msg_control = &control,
+			.msg_controllen = sizeof control};
 	struct cmsghdr *c;
 	int passed = -1;
 	ssize_t n;
@@ -141,7 +143,8 @@ static bool obey(int fd)
 	if (n <= 0)
 		return false;
 	c = CMSG_FIRSTHDR(&m);
-	if (c && c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS && c->cmsg_len == CMSG_LEN(sizeof passed))
+	if (c && c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS &&
+			c->cmsg_len == CMSG_LEN(sizeof passed))
 		memcpy(&passed, CMSG_DATA(c), sizeof passed);
 	if (n != sizeof order)
 		order.kind = MONITOR_SESSIONS + 1;

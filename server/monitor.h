@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The monitor: a child of the listener that loads the driver, tells the listener which one it is and what its devices are, and serves the connections that ask for
- * tree values. */
+/* The monitor: a child of the listener that loads the driver, tells the listener which one it is and what
+ * its devices are, and serves the connections that ask for tree values. */
 #pragma once
 #include <stdint.h>
 #include "server/driver.h"

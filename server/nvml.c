@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Free memory of a GPU without a context on it, and the driver's version as people know it: only NVML tells these.
+/* Free memory of a GPU without a context on it, and the driver's version as people know it: only NVML
+ * tells these.
  *
  * Thread rule: as nvml.h; NVML itself is thread-safe. */
 #include "server/nvml.h"

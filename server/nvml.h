@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The little of NVML that the monitor asks the NVIDIA driver's own library for. Without that library everything answers "unknown".
+/* The little of NVML that the monitor asks the NVIDIA driver's own library for. Without that library
+ * everything answers "unknown".
  *
  * Thread rule: nvml_open once, before other threads; the rest from any thread. */
 #pragma once

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Device printf: at a synchronisation the driver writes to standard output, which in a session is a pipe. Its text goes to the program before the reply of the
- * call that synchronised. The reader drains it too, so that a driver that prints more than the pipe holds is not stuck.
+/* Device printf: at a synchronisation the driver writes to standard output, which in a session is a pipe.
+ * Its text goes to the program before the reply of the call that synchronised. The reader drains it too,
+ * so that a driver that prints more than the pipe holds is not stuck.
  *
  * Thread rule: output_drain from any thread; output_lock keeps the text in order. */
 #include <errno.h>

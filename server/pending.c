@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The first 24 bytes of a connection, read without ever blocking the listener: a peer that sends nothing costs one of LIMIT_PENDING places for
- * TIME_PREAMBLE. A refusal is said in clear (FRAME_BYE); closing a socket with unread bytes would reset the connection and take the BYE with it, so a refused
- * one lingers until the peer closes.
+/* The first 24 bytes of a connection, read without ever blocking the listener: a peer that sends nothing
+ * costs one of LIMIT_PENDING places for TIME_PREAMBLE. A refusal is said in clear (FRAME_BYE); closing a
+ * socket with unread bytes would reset the connection and take the BYE with it, so a refused one lingers
+ * until the peer closes.
  *
  * Thread rule: the listener's only thread. */
 #include "server/pending.h"
@@ -51,7 +52,8 @@ static void peer_text(int fd, bool local, char *out, size_t cap)
 
 	if (local && !getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &c, &cn))
 		snprintf(out, cap, "unix uid %u pid %d", c.uid, (int)c.pid);
-	else if (!getpeername(fd, (struct sockaddr *)&a, &n) && !getnameinfo((struct sockaddr *)&a, n, host, sizeof host, port,
+	else if (!getpeername(fd, (struct sockaddr *)&a, &n) && !getnameinfo((struct sockaddr *)&a, n, host,
+			sizeof host, port,
 			sizeof port, NI_NUMERICHOST | NI_NUMERICSERV))
 		snprintf(out, cap, "%s:%s", host, port);
 	else
@@ -123,7 +125,8 @@ void pending_refuse(struct pending *p, CUresult code, const char *text)
 	f.head_len = m.len;
 	memcpy(bytes, &f, sizeof f);
 	log_warning("connection from %s refused: %s", p->peer, text);
-	/* A fresh socket has room for this; if not, the peer sees the end of the connection without a word. */
+	/* A fresh socket has room for this; if not, the peer sees the end of the connection without a
+	 * word. */
 	if (m.bad || send(p->fd, bytes, sizeof f + m.len, MSG_DONTWAIT | MSG_NOSIGNAL) < 0) {
 		pending_close(p);
 		return;

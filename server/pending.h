@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Connections that have not said yet what they want, and those that were refused and still read why. See pending.c. */
+/* Connections that have not said yet what they want, and those that were refused and still read why. See
+ * pending.c. */
 #pragma once
 #include <poll.h>
 #include <stdbool.h>
@@ -28,7 +29,8 @@ struct pending_table {
 void pending_init(struct pending_table *t);
 /* Takes over fd; closes it with a log line when all places are taken. */
 void pending_add(struct pending_table *t, int fd, bool local);
-/* Entries for poll(2), of which there is room for LIMIT_PENDING; index[i] says whose the i-th is. Lowers *timeout_ms to the nearest deadline. */
+/* Entries for poll(2), of which there is room for LIMIT_PENDING; index[i] says whose the i-th is. Lowers
+ * *timeout_ms to the nearest deadline. */
 int pending_poll(struct pending_table *t, struct pollfd *p, int *index, int *timeout_ms);
 /* After poll: an entry that has something, and the ones past their deadline. */
 void pending_event(struct pending_table *t, int place);

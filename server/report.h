@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One page shared by the listener and one session process: the session writes how it is doing, the listener reads it when the process has ended, whatever
- * ended it, and logs one line. No other session has the page. The listener believes nothing in it but prints texts bounded and numbers as numbers.
+/* One page shared by the listener and one session process: the session writes how it is doing, the
+ * listener reads it when the process has ended, whatever ended it, and logs one line. No other session has
+ * the page. The listener believes nothing in it but prints texts bounded and numbers as numbers.
  *
  * Thread rule: counters are atomic; the texts are written before `ended` or `authenticated` is set. */
 #pragma once

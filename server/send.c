@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Frames to the program. write_lock is held for one whole frame, never longer, so that the pieces of a large copy let replies through.
+/* Frames to the program. write_lock is held for one whole frame, never longer, so that the pieces of a
+ * large copy let replies through.
  *
  * Thread rule: any thread. */
 #include <string.h>
 
 #include "server/state.h"
 
-/* The daemon takes what we send or holds it back for the program; one that takes nothing for so long is dead. */
+/* The daemon takes what we send or holds it back for the program; one that takes nothing for so long is
+ * dead. */
 #define TIME_STUCK (2 * TIME_DEAD)
 
 void send_frame(struct session *s, const struct iovec *v, int n)

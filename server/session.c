@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A session's process: handshake, hello, driver, and then the reader, which is the main thread. The reader never enters the driver, so it sees the end of the connection
- * and ends the process while other threads are inside it; the kernel and the driver then take back all that the session held.
+/* A session's process: handshake, hello, driver, and then the reader, which is the main thread. The reader
+ * never enters the driver, so it sees the end of the connection and ends the process while other threads
+ * are inside it; the kernel and the driver then take back all that the session held.
  *
- * Thread rule: session_run is the main thread; the ends (session_end, session_lost) may come from any thread, the first one counts. */
+ * Thread rule: session_run is the main thread; the ends (session_end, session_lost) may come from any
+ * thread, the first one counts. */
 #include "server/session.h"
 
 #include <errno.h>
@@ -27,7 +29,8 @@
 #include "wire/transport.h"
 
 #define TIME_BYE 500            /* what saying BYE may take */
-#define TIME_SCAN 2             /* while a host function runs: how often the reader looks for its end in bytes that wait */
+/* While a host function runs: how often the reader looks for its end in bytes that wait. */
+#define TIME_SCAN 2
 
 static struct session self = {
 	.next_seq = 1,
@@ -56,8 +59,8 @@ bool session_soft(const struct session *s)
 
 /* ---- the end ---- */
 
-/* Says BYE unless another thread is stuck in the middle of a frame, and gives the peer a moment to read it: closing with unread bytes would reset the connection
- * and lose it. */
+/* Says BYE unless another thread is stuck in the middle of a frame, and gives the peer a moment to read
+ * it: closing with unread bytes would reset the connection and lose it. */
 static void say_bye(struct session *s, CUresult code, const char *text)
 {
 	uint8_t head[512];
@@ -183,7 +186,8 @@ static bool holder_busy(struct session *s)
 	return atomic_load(&s->baton) == BATON_HELD && !atomic_load(&s->receiving);
 }
 
-/* Every TIME_HEARTBEAT. A holder that is long in the driver cannot answer PING, so the reader speaks up; a program silent for too long is dead. */
+/* Every TIME_HEARTBEAT. A holder that is long in the driver cannot answer PING, so the reader speaks up; a
+ * program silent for too long is dead. */
 static void reader_tick(struct session *s)
 {
 	static uint64_t last_in;
@@ -222,7 +226,8 @@ static void reader_event(struct session *s, const struct epoll_event *e)
 		socklen_t n = sizeof error;
 
 		getsockopt(stream_fd(s->stream), SOL_SOCKET, SO_ERROR, &error, &n);
-		session_lost(s, error ? "connection: %s" : "the program closed the connection", strerror(error));
+		session_lost(s, error ? "connection: %s" : "the program closed the connection",
+				strerror(error));
 	}
 	reader_turn(s);
 }

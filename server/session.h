@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The entrance of a session's process. Everything else of a session is in state.h, for the files that make it up. */
+/* The entrance of a session's process. Everything else of a session is in state.h, for the files that make
+ * it up. */
 #pragma once
 #include <stdbool.h>
 #include <stddef.h>

@@ -167,7 +167,8 @@ void snapshot_describe(const struct snapshot *s, char *out, size_t cap)
 
 	n = snprintf(out, cap, "%s %s %d.%d%s%s, %d device%s", s->soft ? "software device" : "real",
 			slash && s->soft ? slash + 1 : s->library, s->version / 1000, s->version % 1000 / 10,
-			*s->nvidia_version ? ", NVIDIA " : "", s->nvidia_version, s->count, s->count == 1 ? "" : "s");
+			*s->nvidia_version ? ", NVIDIA " : "", s->nvidia_version, s->count,
+			s->count == 1 ? "" : "s");
 	for (int i = 0; i < s->count && n > 0 && (size_t)n < cap; i++)
 		n += snprintf(out + n, cap - n, "%s %s", i ? "," : ":", s->device[i].name);
 }

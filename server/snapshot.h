@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a server tells of its devices (wire/frame.h, snapshot map): read from the driver once, encoded as often as asked, with fresh free memory.
+/* What a server tells of its devices (wire/frame.h, snapshot map): read from the driver once, encoded as
+ * often as asked, with fresh free memory.
  *
  * Thread rule: snapshot_read once; snapshot_encode from any thread afterwards. */
 #pragma once

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The state of a session, for the files that make it up (session, input, send, baton, exec, hello, later, upcall, output). One per process.
+/* The state of a session, for the files that make it up (session, input, send, baton, exec, hello, later,
+ * upcall, output). One per process.
  *
- * Thread rules: what belongs to the baton is touched only by who holds it (baton.c). Locks are taken in this order, each alone or: deliver_lock, output_lock,
- * write_lock. */
+ * Thread rules: what belongs to the baton is touched only by who holds it (baton.c). Locks are taken in
+ * this order, each alone or: deliver_lock, output_lock, write_lock. */
 #pragma once
 #include <pthread.h>
 #include <stdatomic.h>
@@ -32,7 +33,8 @@ struct session {
 
 	/* the baton's, under input_lock because the reader looks ahead (input_scan) */
 	pthread_mutex_t input_lock;
-	uint8_t *input;             /* input_cap bytes; those from input_pos to input_len are received and not taken */
+	/* input_cap bytes; those from input_pos to input_len are received and not taken. */
+	uint8_t *input;
 	size_t input_pos, input_len, input_cap;
 	uint64_t body_left;         /* bytes of the current frame not taken yet */
 	unsigned scanned;           /* frames in the buffer that input_scan has dealt with */
@@ -89,9 +91,11 @@ void input_skip(struct session *s, uint64_t n);
 bool input_there(struct session *s);
 /* Bytes were received and not taken: no event will tell of them. */
 bool input_buffered(struct session *s);
-/* By the reader, while the baton's holder is busy: takes what bypasses the ordered stream out of the bytes that wait. */
+/* By the reader, while the baton's holder is busy: takes what bypasses the ordered stream out of the bytes
+ * that wait. */
 void input_scan(struct session *s);
-/* The next record's header, checked; what is not a record is dealt with. With !block, false when nothing more is there. */
+/* The next record's header, checked; what is not a record is dealt with. With !block, false when nothing
+ * more is there. */
 bool input_record(struct session *s, struct frame *f, bool block);
 
 /* ---- send.c ---- */
@@ -128,10 +132,11 @@ uint64_t context_id(struct session *s, CUcontext real);
 void hello_answer(struct session *s, const struct frame *f);
 
 /* ---- later.c ---- */
-/* Deliveries for one reply or upcall: `count` pairs, then the small ones' bytes. While it is open, deliver_lock is held. */
+/* Deliveries for one reply or upcall: `count` pairs, then the small ones' bytes. While it is open,
+ * deliver_lock is held. */
 struct gathered {
-	uint8_t *bytes;
-	size_t len, pairs;          /* pairs: count of struct delivery at the front of bytes, or apart until gather_close */
+	uint8_t *bytes;             /* the pairs (struct delivery), then the small ones' bytes */
+	size_t len, pairs;          /* of bytes; number of pairs */
 	bool data;                  /* some went as DATA */
 	struct later *sent;
 };

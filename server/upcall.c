@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Host functions: the driver calls us back, we ask the program to run its function and may wait until it has. Their end comes outside the ordered stream.
+/* Host functions: the driver calls us back, we ask the program to run its function and may wait until it
+ * has. Their end comes outside the ordered stream.
  *
- * Thread rule: session_upcall from any thread; it blocks, never for ever: the process ends with the connection. */
+ * Thread rule: session_upcall from any thread; it blocks, never for ever: the process ends with the
+ * connection. */
 #include <string.h>
 
 #include "server/state.h"

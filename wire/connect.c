@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The client's side of a connection's beginning: address, socket, preamble, handshake, and the first PING, whose answer tells that the server has taken us.
- * A server that refuses says FRAME_BYE in clear, with or without TLS.
+/* The client's side of a connection's beginning: address, socket, preamble, handshake, and the first PING,
+ * whose answer tells that the server has taken us. A server that refuses says FRAME_BYE in clear, with or
+ * without TLS.
  *
  * Thread rule: any thread that may block. */
 #include <errno.h>
@@ -47,7 +48,8 @@ bool transport_is_bye(const void *p, size_t n)
 {
 	const uint8_t *b = p;
 
-	/* The second and third byte of a TLS record are its version, 3 and 1 or 3; a BYE's head is shorter than 64 KiB. */
+	/* The second and third byte of a TLS record are its version, 3 and 1 or 3; a BYE's head is shorter
+	 * than 64 KiB. */
 	return n >= 5 && !b[2] && !b[3] && b[4] == FRAME_BYE;
 }
 
@@ -175,7 +177,8 @@ static int open_tcp(const char *address, int64_t deadline, int *fd, const char *
 	}
 	r = look_up(host, port, deadline, &list);
 	if (r) {
-		*why = r == -ETIMEDOUT ? "the name server does not answer" : "the host's name is unknown: check it, or give the address";
+		*why = r == -ETIMEDOUT ? "the name server does not answer" :
+			"the host's name is unknown: check it, or give the address";
 		return r;
 	}
 	for (struct addrinfo *a = list; a; a = a->ai_next)
@@ -189,7 +192,8 @@ static int open_tcp(const char *address, int64_t deadline, int *fd, const char *
 			r = -errno;
 			continue;
 		}
-		/* Each address gets its share of the time, so that one that drops packets does not hide the next. */
+		/* Each address gets its share of the time, so that one that drops packets does not hide
+		 * the next. */
 		r = connect_socket(*fd, a->ai_addr, a->ai_addrlen, now + (deadline - now) / left);
 		if (!r)
 			break;
@@ -213,7 +217,8 @@ static int bye_meaning(const void *head, size_t n, const char **why)
 		return -EUSERS;
 	}
 	if (code == CUDA_ERROR_MPS_CONNECTION_FAILED) {
-		*why = "the server wants a key, or has none and was given one: check key= here and --keys there";
+		*why = "the server wants a key, or has none and was given one: check key= here and --keys "
+			"there";
 		return -EACCES;
 	}
 	*why = "the server is not ready";
@@ -259,7 +264,8 @@ static int first_ping(struct stream *s, int64_t deadline, const char **why)
 	left = deadline - transport_now_ms();
 	r = stream_read_all(s, &f, sizeof f, left > 0 ? left : 0);
 	if (r) {
-		*why = r == -ETIMEDOUT ? "the server does not answer: is it a scuda-server, and not overloaded?" : "the server closed the connection: its log says why";
+		*why = r == -ETIMEDOUT ? "the server does not answer: is it a scuda-server, and not overloaded?" :
+			"the server closed the connection: its log says why";
 		return r;
 	}
 	*why = "this is no scuda-server, or one of another protocol: check the port";
@@ -313,7 +319,8 @@ static const char *failure_meaning(int r)
 	}
 }
 
-int stream_connect(const char *address, const struct key *key, unsigned flags, int timeout_ms, struct stream **out, const char **why)
+int stream_connect(const char *address, const struct key *key, unsigned flags, int timeout_ms,
+		struct stream **out, const char **why)
 {
 	int64_t deadline = transport_now_ms() + timeout_ms;
 	const char *reason = NULL;

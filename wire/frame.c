@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a frame header may say, by direction. Both ends check every header here before they look at anything behind it.
+/* What a frame header may say, by direction. Both ends check every header here before they look at
+ * anything behind it.
  *
  * Thread rule: pure functions. */
 #include "wire/frame.h"
@@ -26,7 +27,8 @@ static const struct kind {
 	[FRAME_PONG] = {"PONG", false, true, 0, 0},
 	[FRAME_REPLY] = {"REPLY", false, true, LIMIT_HEAD, LIMIT_REPLY},
 	[FRAME_DATA] = {"DATA", false, true, 0, LIMIT_REPLY},
-	[FRAME_UPCALL] = {"UPCALL", false, true, LIMIT_UPCALL - sizeof(struct frame), LIMIT_UPCALL - sizeof(struct frame)},
+	[FRAME_UPCALL] = {"UPCALL", false, true, LIMIT_UPCALL - sizeof(struct frame),
+			LIMIT_UPCALL - sizeof(struct frame)},
 	[FRAME_OUTPUT] = {"OUTPUT", false, true, 0, LIMIT_UPCALL - sizeof(struct frame)},
 	[FRAME_BYE] = {"BYE", false, true, LIMIT_HEAD, 0},
 	[FRAME_GET_SNAPSHOT] = {"GET_SNAPSHOT", true, false, 0, 0},

@@ -234,7 +234,8 @@ int key_format(const struct key *k, char *buf, size_t n)
 	int len = snprintf(buf, n, "%s:", k->name);
 
 	for (size_t i = 0; i < sizeof k->secret; i++)
-		len += snprintf((size_t)len < n ? buf + len : NULL, (size_t)len < n ? n - len : 0, "%02x", k->secret[i]);
+		len += snprintf((size_t)len < n ? buf + len : NULL, (size_t)len < n ? n - len : 0, "%02x",
+				k->secret[i]);
 	len += snprintf((size_t)len < n ? buf + len : NULL, (size_t)len < n ? n - len : 0, "\n");
 	return len;
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The one log: each event is one write of one line to standard error, so that lines of threads and processes never mix. Control bytes of hostile texts are replaced.
+/* The one log: each event is one write of one line to standard error, so that lines of threads and
+ * processes never mix. Control bytes of hostile texts are replaced.
  *
  * Thread rule: log_init once, before threads; the rest from anywhere, but not from a signal handler. */
 #include "wire/log.h"

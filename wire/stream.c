@@ -1,51 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A connection's bytes, clear or under TLS. OpenSSL never touches the socket: a BIO of our own hands it ciphertext from `in` and takes it to `out`, so that one read or
- * write moves up to 256 KiB instead of a TLS record of 16 KiB. Connecting is in wire/connect.c.
+/* A connection's bytes, clear or under TLS. OpenSSL never touches the socket: a BIO of our own
+ * (wire/tls.c) hands it ciphertext from `in` and takes it to `out`, so that one read or write moves up to
+ * 256 KiB instead of a TLS record of 16 KiB. Connecting is in wire/connect.c.
  *
- * Thread rule: `in` and everything of the reading side belong to the reader, `owed` and sending to the writer. `lock` guards the TLS state and out_len, because
- * OpenSSL allows one thread in an SSL at a time and reading may write (alerts, key updates); it is not held during system calls. */
+ * Thread rule: `in` and everything of the reading side belong to the reader, `owed` and sending to the
+ * writer. `lock` guards the TLS state and out_len, because OpenSSL allows one thread in an SSL at a time
+ * and reading may write (alerts, key updates); it is not held during system calls. */
 #include "wire/stream.h"
 
 #include <errno.h>
 #include <openssl/err.h>
 #include <openssl/ssl.h>
 #include <poll.h>
-#include <pthread.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
 
-#include "wire/frame.h"
 #include "wire/keys.h"
 #include "wire/transport.h"
 
-#define BUFFER (256u << 10)
-#define RECORD 16384u
-/* Room in `out` behind a full batch: record headers and tags, and what reading makes OpenSSL say. */
-#define SLACK (32u << 10)
 #define IOV_MOST 16
-
-/* Identities carry the role, so that a handshake cannot be reflected to a peer that uses the same key in the other role. */
-#define IDENTITY_PREFIX "scuda-client:"
-
-struct stream {
-	int fd;
-	bool blocking;              /* the socket; only reading that shall wait makes use of it */
-	int receive_ms;             /* SO_RCVTIMEO as last set */
-	SSL_CTX *context;
-	SSL *ssl;                   /* NULL: clear */
-	pthread_mutex_t lock;
-	size_t in_pos, in_len, out_pos, out_len;
-	size_t owed;                /* plaintext bytes in `out` that stream_writev has not told the caller */
-	const struct key *key;      /* during the handshake only */
-	const struct keys *keys;
-	char identity[sizeof IDENTITY_PREFIX + LIMIT_NAME];
-	char security[64];
-	uint8_t *in, *out, *plain;  /* BUFFER, BUFFER + SLACK, RECORD bytes; only under TLS */
-};
 
 int64_t transport_now_ms(void)
 {
@@ -55,153 +31,9 @@ int64_t transport_now_ms(void)
 	return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
 }
 
-/* ---- the BIO ---- */
-
-static int bio_read(BIO *b, char *p, int n)
-{
-	struct stream *s = BIO_get_data(b);
-	size_t left = s->in_len - s->in_pos;
-
-	BIO_clear_retry_flags(b);
-	if (!left) {
-		BIO_set_retry_read(b);
-		return -1;
-	}
-	if ((size_t)n > left)
-		n = left;
-	memcpy(p, s->in + s->in_pos, n);
-	s->in_pos += n;
-	return n;
-}
-
-static int bio_write(BIO *b, const char *p, int n)
-{
-	struct stream *s = BIO_get_data(b);
-	size_t room = BUFFER + SLACK - s->out_len;
-
-	BIO_clear_retry_flags(b);
-	if ((size_t)n > room) {
-		BIO_set_retry_write(b);
-		return -1;
-	}
-	memcpy(s->out + s->out_len, p, n);
-	s->out_len += n;
-	return n;
-}
-
-static long bio_ctrl(BIO *b, int cmd, long n, void *p)
-{
-	(void)b;
-	(void)n;
-	(void)p;
-	return cmd == BIO_CTRL_FLUSH;
-}
-
-static BIO_METHOD *bio_method;
-static pthread_once_t bio_once = PTHREAD_ONCE_INIT;
-
-static void bio_init(void)
-{
-	bio_method = BIO_meth_new(BIO_TYPE_SOURCE_SINK | BIO_get_new_index(), "scudafs stream");
-	if (!bio_method)
-		return;
-	BIO_meth_set_read(bio_method, bio_read);
-	BIO_meth_set_write(bio_method, bio_write);
-	BIO_meth_set_ctrl(bio_method, bio_ctrl);
-}
-
-/* ---- pre-shared keys ---- */
-
-static SSL_SESSION *psk_session(SSL *ssl, const struct key *key)
-{
-	static const unsigned char aes_128_gcm_sha256[] = {0x13, 0x01};
-	const SSL_CIPHER *cipher = SSL_CIPHER_find(ssl, aes_128_gcm_sha256);
-	SSL_SESSION *session = SSL_SESSION_new();
-
-	if (session && cipher && SSL_SESSION_set1_master_key(session, key->secret, sizeof key->secret) &&
-	    SSL_SESSION_set_cipher(session, cipher) && SSL_SESSION_set_protocol_version(session, TLS1_3_VERSION))
-		return session;
-	SSL_SESSION_free(session);
-	return NULL;
-}
-
-static int psk_use(SSL *ssl, const EVP_MD *md, const unsigned char **id, size_t *n, SSL_SESSION **session)
-{
-	struct stream *s = SSL_get_app_data(ssl);
-
-	*session = NULL;
-	if (md && EVP_MD_get_type(md) != NID_sha256)
-		return 1;
-	*session = psk_session(ssl, s->key);
-	*id = (const unsigned char *)s->identity;
-	*n = strlen(s->identity);
-	return *session != NULL;
-}
-
-static int psk_find(SSL *ssl, const unsigned char *id, size_t n, SSL_SESSION **session)
-{
-	struct stream *s = SSL_get_app_data(ssl);
-	size_t prefix = sizeof IDENTITY_PREFIX - 1;
-	const struct key *key;
-	char name[LIMIT_NAME + 1];
-
-	*session = NULL;
-	if (n <= prefix || n - prefix > LIMIT_NAME || memcmp(id, IDENTITY_PREFIX, prefix))
-		return 1;
-	memcpy(name, id + prefix, n - prefix);
-	name[n - prefix] = 0;
-	key = keys_find(s->keys, name);
-	if (!key)
-		return 1;
-	/* Believed once the handshake has succeeded. */
-	strcpy(s->identity, key->name);
-	*session = psk_session(ssl, key);
-	return *session != NULL;
-}
-
-static int tls_setup(struct stream *s, bool server)
-{
-	BIO *bio;
-
-	pthread_once(&bio_once, bio_init);
-	s->in = malloc(BUFFER);
-	s->out = malloc(BUFFER + SLACK);
-	s->plain = malloc(RECORD);
-	s->context = SSL_CTX_new(server ? TLS_server_method() : TLS_client_method());
-	if (!bio_method || !s->in || !s->out || !s->plain || !s->context)
-		return -ENOMEM;
-	SSL_CTX_set_options(s->context, SSL_OP_NO_TICKET | SSL_OP_NO_COMPRESSION | SSL_OP_NO_RENEGOTIATION);
-	SSL_CTX_set_session_cache_mode(s->context, SSL_SESS_CACHE_OFF);
-	SSL_CTX_set_num_tickets(s->context, 0);
-	if (!SSL_CTX_set_min_proto_version(s->context, TLS1_3_VERSION) ||
-	    !SSL_CTX_set_max_proto_version(s->context, TLS1_3_VERSION) ||
-	    !SSL_CTX_set_ciphersuites(s->context, "TLS_AES_128_GCM_SHA256:TLS_CHACHA20_POLY1305_SHA256") ||
-	    !SSL_CTX_set1_groups_list(s->context, "X25519:P-256"))
-		return -ENOTSUP;
-	if (server)
-		SSL_CTX_set_psk_find_session_callback(s->context, psk_find);
-	else
-		SSL_CTX_set_psk_use_session_callback(s->context, psk_use);
-	s->ssl = SSL_new(s->context);
-	bio = BIO_new(bio_method);
-	if (!s->ssl || !bio) {
-		BIO_free(bio);
-		return -ENOMEM;
-	}
-	BIO_set_data(bio, s);
-	BIO_set_init(bio, 1);
-	SSL_set_bio(s->ssl, bio, bio);
-	SSL_set_app_data(s->ssl, s);
-	if (server)
-		SSL_set_accept_state(s->ssl);
-	else
-		SSL_set_connect_state(s->ssl);
-	return 0;
-}
-
 /* ---- sending and receiving ---- */
 
-static int wait_for(int fd, short events, int timeout_ms)
+int transport_wait(int fd, short events, int timeout_ms)
 {
 	struct pollfd p = {.fd = fd, .events = events};
 	int64_t end = transport_now_ms() + timeout_ms;
@@ -220,7 +52,7 @@ static int wait_for(int fd, short events, int timeout_ms)
 }
 
 /* Sends what is in `out`. 0 when it is empty. */
-static int out_flush(struct stream *s)
+int transport_flush(struct stream *s)
 {
 	for (;;) {
 		size_t n;
@@ -243,10 +75,10 @@ static int out_flush(struct stream *s)
 }
 
 /* One recv; block: at most timeout_ms. */
-static ssize_t receive(struct stream *s, void *p, size_t n, bool block, int timeout_ms)
+ssize_t transport_receive(struct stream *s, void *p, size_t n, bool block, int timeout_ms)
 {
 	if (block && !s->blocking) {
-		int r = wait_for(s->fd, POLLIN, timeout_ms);
+		int r = transport_wait(s->fd, POLLIN, timeout_ms);
 
 		if (r)
 			return r;
@@ -280,7 +112,7 @@ static ssize_t tls_read(struct stream *s, uint8_t *p, size_t n, bool block, int 
 
 		pthread_mutex_lock(&s->lock);
 		ERR_clear_error();
-		r = SSL_read(s->ssl, p + got, n - got > RECORD ? (int)RECORD : (int)(n - got));
+		r = SSL_read(s->ssl, p + got, n - got > STREAM_RECORD ? (int)STREAM_RECORD : (int)(n - got));
 		error = r > 0 ? 0 : SSL_get_error(s->ssl, r);
 		pthread_mutex_unlock(&s->lock);
 		if (r > 0) {
@@ -293,7 +125,7 @@ static ssize_t tls_read(struct stream *s, uint8_t *p, size_t n, bool block, int 
 			return 0;
 		if (error != SSL_ERROR_WANT_READ)
 			return -EPROTO;
-		in = receive(s, s->in, BUFFER, block, timeout_ms);
+		in = transport_receive(s, s->in, STREAM_BUFFER, block, timeout_ms);
 		if (in <= 0)
 			return in;
 		pthread_mutex_lock(&s->lock);
@@ -306,12 +138,12 @@ static ssize_t tls_read(struct stream *s, uint8_t *p, size_t n, bool block, int 
 
 ssize_t stream_read(struct stream *s, void *p, size_t n)
 {
-	return s->ssl ? tls_read(s, p, n, false, 0) : receive(s, p, n, false, 0);
+	return s->ssl ? tls_read(s, p, n, false, 0) : transport_receive(s, p, n, false, 0);
 }
 
 ssize_t stream_read_wait(struct stream *s, void *p, size_t n, int timeout_ms)
 {
-	return s->ssl ? tls_read(s, p, n, true, timeout_ms) : receive(s, p, n, true, timeout_ms);
+	return s->ssl ? tls_read(s, p, n, true, timeout_ms) : transport_receive(s, p, n, true, timeout_ms);
 }
 
 int stream_pending(const struct stream *s)
@@ -327,7 +159,7 @@ int stream_read_all(struct stream *s, void *p, size_t n, int timeout_ms)
 		ssize_t r = stream_read(s, (uint8_t *)p + got, n - got);
 
 		if (r == -EAGAIN) {
-			int w = wait_for(s->fd, POLLIN, timeout_ms);
+			int w = transport_wait(s->fd, POLLIN, timeout_ms);
 
 			if (w)
 				return w;
@@ -356,7 +188,7 @@ static const void *iov_chunk(struct stream *s, const struct iovec *v, int n, siz
 {
 	size_t have = 0;
 
-	for (int i = 0; i < n && have < RECORD; i++) {
+	for (int i = 0; i < n && have < STREAM_RECORD; i++) {
 		size_t part = v[i].iov_len;
 
 		if (skip >= part) {
@@ -364,12 +196,12 @@ static const void *iov_chunk(struct stream *s, const struct iovec *v, int n, siz
 			continue;
 		}
 		part -= skip;
-		if (!have && (part >= RECORD || i == n - 1)) {
-			*len = part < RECORD ? part : RECORD;
+		if (!have && (part >= STREAM_RECORD || i == n - 1)) {
+			*len = part < STREAM_RECORD ? part : STREAM_RECORD;
 			return (const uint8_t *)v[i].iov_base + skip;
 		}
-		if (part > RECORD - have)
-			part = RECORD - have;
+		if (part > STREAM_RECORD - have)
+			part = STREAM_RECORD - have;
 		memcpy(s->plain + have, (const uint8_t *)v[i].iov_base + skip, part);
 		have += part;
 		skip = 0;
@@ -378,14 +210,15 @@ static const void *iov_chunk(struct stream *s, const struct iovec *v, int n, siz
 	return s->plain;
 }
 
-/* Encrypts up to BUFFER bytes of v from `skip` into the empty `out`. Returns their number or -errno. */
+/* Encrypts up to STREAM_BUFFER bytes of v from `skip` into the empty `out`. Returns their number or
+ * -errno. */
 static ssize_t tls_batch(struct stream *s, const struct iovec *v, int n, size_t skip, size_t total)
 {
 	size_t done = 0;
 	ssize_t r = 0;
 
 	pthread_mutex_lock(&s->lock);
-	while (skip + done < total && s->out_len + RECORD + SLACK / 2 <= BUFFER + SLACK) {
+	while (skip + done < total && s->out_len + STREAM_RECORD <= STREAM_BUFFER + STREAM_SLACK / 2) {
 		size_t len;
 		const void *p = iov_chunk(s, v, n, skip + done, &len);
 
@@ -404,7 +237,7 @@ static ssize_t tls_writev(struct stream *s, const struct iovec *v, int n)
 {
 	size_t total = iov_total(v, n), done;
 	ssize_t batch;
-	int r = out_flush(s);
+	int r = transport_flush(s);
 
 	if (r)
 		return r;
@@ -414,7 +247,7 @@ static ssize_t tls_writev(struct stream *s, const struct iovec *v, int n)
 		batch = tls_batch(s, v, n, done, total);
 		if (batch < 0)
 			return batch;
-		r = out_flush(s);
+		r = transport_flush(s);
 		if (r) {
 			s->owed = batch;
 			break;
@@ -457,7 +290,7 @@ int stream_write_all(struct stream *s, const struct iovec *v, int n, int timeout
 		}
 		r = stream_writev(s, at, n);
 		if (r == -EAGAIN) {
-			int w = wait_for(s->fd, POLLOUT, timeout_ms);
+			int w = transport_wait(s->fd, POLLOUT, timeout_ms);
 
 			if (w)
 				return w;
@@ -492,62 +325,14 @@ struct stream *stream_new(int fd)
 	return s;
 }
 
-/* One turn of the handshake: what OpenSSL has to say is sent, what it wants is received. */
-static int handshake_step(struct stream *s, int64_t deadline)
-{
-	int done, error, r;
-	ssize_t in;
-
-	ERR_clear_error();
-	done = SSL_do_handshake(s->ssl);
-	error = done == 1 ? SSL_ERROR_NONE : SSL_get_error(s->ssl, done);
-	while ((r = out_flush(s)) == -EAGAIN) {
-		r = wait_for(s->fd, POLLOUT, deadline - transport_now_ms());
-		if (r)
-			return r;
-	}
-	if (error != SSL_ERROR_NONE && error != SSL_ERROR_WANT_READ)
-		return -EACCES;
-	if (r || error == SSL_ERROR_NONE)
-		return r;
-	do {
-		r = wait_for(s->fd, POLLIN, deadline - transport_now_ms());
-		if (r)
-			return r;
-		in = receive(s, s->in, BUFFER, false, 0);
-	} while (in == -EAGAIN);
-	if (in <= 0)
-		return in ? in : -ECONNRESET;
-	s->in_pos = 0;
-	s->in_len = in;
-	return s->key && transport_is_bye(s->in, in) ? -EPROTO : 0;
-}
-
-int stream_handshake(struct stream *s, const struct key *key, const struct keys *keys, int64_t deadline)
-{
-	int r;
-
-	if (key)
-		snprintf(s->identity, sizeof s->identity, IDENTITY_PREFIX "%s", key->name);
-	s->key = key;
-	s->keys = keys;
-	r = tls_setup(s, keys != NULL);
-	while (!r && !SSL_is_init_finished(s->ssl))
-		r = handshake_step(s, deadline);
-	s->key = NULL;
-	s->keys = NULL;
-	if (!r)
-		snprintf(s->security, sizeof s->security, "%s %s psk", SSL_get_version(s->ssl), SSL_get_cipher_name(s->ssl));
-	return r;
-}
-
 size_t stream_unread(const struct stream *s, const void **p)
 {
 	*p = s->in ? s->in + s->in_pos : NULL;
 	return s->in_len - s->in_pos;
 }
 
-int stream_accept(int fd, const struct keys *keys, int timeout_ms, struct stream **out, const char **identity, const char **why)
+int stream_accept(int fd, const struct keys *keys, int timeout_ms, struct stream **out,
+		const char **identity, const char **why)
 {
 	const char *reason = "out of memory";
 	struct stream *s = stream_new(fd);
@@ -606,7 +391,7 @@ void stream_close(struct stream *s)
 		ERR_clear_error();
 		SSL_shutdown(s->ssl);
 		pthread_mutex_unlock(&s->lock);
-		out_flush(s);
+		transport_flush(s);
 	}
 	SSL_free(s->ssl);
 	SSL_CTX_free(s->context);
