@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A few threads and a list of requests with their answers. A program's read of a MiB costs a copy into the program; done by the session's thread, that time is lost for the
- * connection. The threads are started when they are needed first, and stay.
+/* A few threads and a list of requests with their answers. A program's read of a MiB costs a copy into the
+ * program; done by the session's thread, that time is lost for the connection. The threads are started when
+ * they are needed first, and stay.
  *
  * Thread rule: `lock` guards the list and the counts. */
 #include "scudafs/answerer.h"
@@ -17,7 +18,9 @@ static struct {
 	struct request *head, **tail;
 	unsigned threads, waiting, busy;
 	long cpus;
-} pool = {.lock = PTHREAD_MUTEX_INITIALIZER, .work = PTHREAD_COND_INITIALIZER, .idle = PTHREAD_COND_INITIALIZER,
+} pool = {.lock = PTHREAD_MUTEX_INITIALIZER,
+	.work = PTHREAD_COND_INITIALIZER,
+	.idle = PTHREAD_COND_INITIALIZER,
 	.tail = &pool.head};
 
 static void *answerer_main(void *unused)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Counted buffers and queues of them. Small ones come from malloc; large ones have one size and are kept in a list while they are in demand.
+/* Counted buffers and queues of them. Small ones come from malloc; large ones have one size and are kept in a
+ * list while they are in demand.
  *
  * Thread rule: the list of kept buffers has its own lock, the innermost of all. */
 #include "scudafs/buffer.h"

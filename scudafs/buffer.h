@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Bytes on their way between a program and a server. Large buffers are kept for reuse, because fresh pages cost more than the copy.
+/* Bytes on their way between a program and a server. Large buffers are kept for reuse, because fresh pages
+ * cost more than the copy.
  *
- * Thread rule: buffers are counted and may be shared by threads as long as nobody changes their bytes; a queue of them needs its owner's lock. */
+ * Thread rule: buffers are counted and may be shared by threads as long as nobody changes their bytes; a
+ * queue of them needs its owner's lock. */
 #pragma once
 #include <stdatomic.h>
 #include <stddef.h>
@@ -30,7 +32,8 @@ struct buffer *buffer_create(size_t n);
 struct buffer *buffer_copy(const void *p, size_t n);
 struct buffer *buffer_ref(struct buffer *b);
 void buffer_unref(struct buffer *b);    /* NULL is fine */
-/* Gives large buffers back to the system that have not been needed for a second or two; called now and then by anybody. */
+/* Gives large buffers back to the system that have not been needed for a second or two; called now and
+ * then by anybody. */
 void buffer_trim(void);
 
 void queue_push(struct queue *q, struct buffer *b);

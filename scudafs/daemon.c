@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The daemon's life: key, servers, mount, loop, end. Nothing is mounted before a server has answered, and the mount is taken away on every way out that is ours.
+/* The daemon's life: key, servers, mount, loop, end. Nothing is mounted before a server has answered, and the
+ * mount is taken away on every way out that is ours.
  *
- * Thread rule: runs on the process's first thread, the only one that takes signals. `life` is set before the other threads start; `ready` is called by one of them, once. */
+ * Thread rule: runs on the process's first thread, the only one that takes signals. `life` is set before
+ * the other threads start; `ready` is called by one of them, once. */
 #include "scudafs/daemon.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -95,8 +97,9 @@ static void on_fuse_log(enum fuse_log_level level, const char *fmt, va_list ap)
 	line[strcspn(line, "\n")] = '\0';
 	if (level <= FUSE_LOG_ERR)
 		snprintf(life.said, sizeof(life.said), "%s", line);
-	log_at(level <= FUSE_LOG_ERR ? LOG_LEVEL_ERROR : level == FUSE_LOG_WARNING ? LOG_LEVEL_WARNING : LOG_LEVEL_DEBUG,
-		"%s", line);
+	bool warning = level == FUSE_LOG_WARNING;
+	enum log_level below = warning ? LOG_LEVEL_WARNING : LOG_LEVEL_DEBUG;
+	log_at(level <= FUSE_LOG_ERR ? LOG_LEVEL_ERROR : below, "%s", line);
 }
 
 /* A session costs four descriptors. */
@@ -123,7 +126,8 @@ static int start_monitors(struct monitor **monitors, unsigned n)
 	return e;
 }
 
-/* Waits for the servers' first answers. Returns how many are ready; *why: what the last one that is not said. */
+/* Waits for the servers' first answers. Returns how many are ready; *why: what the last one that is not
+ * said. */
 static unsigned settle(struct monitor **monitors, unsigned n, char *why, size_t cap)
 {
 	uint64_t deadline = clock_ms() + SETTLE_MS;
@@ -147,7 +151,9 @@ static int add_option(struct fuse_args *args, const char *fmt, ...)
 	va_start(ap, fmt);
 	int n = vsnprintf(text, sizeof(text), fmt, ap);
 	va_end(ap);
-	return n >= (int)sizeof(text) || fuse_opt_add_arg(args, "-o") || fuse_opt_add_arg(args, text) ? -ENOMEM : 0;
+	if (n >= (int)sizeof(text) || fuse_opt_add_arg(args, "-o") || fuse_opt_add_arg(args, text))
+		return -ENOMEM;
+	return 0;
 }
 
 /* "a:1\,b:2": the commas of the list are escaped, for a comma ends an option. */
@@ -176,7 +182,9 @@ static struct fuse_session *create_session(const struct mount_options *o)
 
 static int serve(const struct mount_options *o, const struct key *key)
 {
-	ops_init(&(struct ops_options){.key = key, .owner = getuid(), .allow_other = o->allow_other, .ready = ready});
+	struct ops_options options = {
+		.key = key, .owner = getuid(), .allow_other = o->allow_other, .ready = ready};
+	ops_init(&options);
 	struct fuse_session *se = create_session(o);
 	if (!se)
 		return fail(2, "%s", *life.said ? life.said : "the mount options are wrong");
@@ -187,7 +195,8 @@ static int serve(const struct mount_options *o, const struct key *key)
 	if (fuse_session_mount(se, o->mountpoint)) {
 		fuse_remove_signal_handlers(se);
 		fuse_session_destroy(se);
-		return fail(1, "mounting on %s failed: %s", o->mountpoint, *life.said ? life.said : "see above");
+		return fail(1, "mounting on %s failed: %s", o->mountpoint,
+			*life.said ? life.said : "see above");
 	}
 	int r = loop_prepare(se);
 	if (!r)

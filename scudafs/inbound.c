@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Frames from the server: replies find the request that waits for them, data is kept until it is read, upcalls wait in a row. What is small is received many
- * frames at a time and answered from there; a large frame is received into a buffer of its own, from which it is answered.
+/* Frames from the server: replies find the request that waits for them, data is kept until it is read,
+ * upcalls wait in a row. What is small is received many frames at a time and answered from there; a large
+ * frame is received into a buffer of its own, from which it is answered.
  *
- * Thread rule: see relay_state.h. Only the session's thread receives; any thread takes what is kept, under the lock. */
+ * Thread rule: see relay_state.h. Only the session's thread receives; any thread takes what is kept, under
+ * the lock. */
 #include "scudafs/relay_state.h"
 #include <errno.h>
 #include <stdio.h>
@@ -32,7 +34,8 @@ bool inbound_full(const struct relay *r, uint64_t now)
 		return false;
 	if (r->held >= HELD_MOST)
 		return true;
-	/* Whoever waits for data or a reply waits for something behind what is here. While data is being taken it will come in time. */
+	/* Whoever waits for data or a reply waits for something behind what is here. While data is being
+	 * taken it will come in time. */
 	if (relay_parked(r, PARK_DATA))
 		return false;
 	return !relay_parked(r, PARK_REPLY) || clock_since(now, r->read_at) < READING_MS;
@@ -167,8 +170,9 @@ static struct transfer **transfer_at(struct relay *r, uint64_t id)
 	return at;
 }
 
-/* A buffer's bytes are [off, len) of a frame whose data starts behind the header; `tag` is the offset in the transfer of the byte at `off`; bytes that were read
- * out of order are noted only as a count: `taken` in front of the data, where the header was. */
+/* A buffer's bytes are [off, len) of a frame whose data starts behind the header; `tag` is the offset in
+ * the transfer of the byte at `off`; bytes that were read out of order are noted only as a count: `taken`
+ * in front of the data, where the header was. */
 static uint64_t *taken_of(struct buffer *b)
 {
 	return (uint64_t *)b->data;
@@ -281,7 +285,9 @@ static int on_data(struct relay *r, const struct frame *f, const uint8_t *p, siz
 		keep(r, &t->queue, b);
 		for (struct request *q = r->parked, *next; q; q = next) {
 			next = q->next == r->parked ? NULL : q->next;
-			if (q->state == PARK_DATA && q->transfer == id && serve(r, q, &a) && !*transfer_at(r, id))
+			if (q->state != PARK_DATA || q->transfer != id)
+				continue;
+			if (serve(r, q, &a) && !*transfer_at(r, id))
 				break;
 		}
 	}
@@ -419,7 +425,8 @@ static int check(struct relay *r, const struct frame *f)
 	return EPROTO;
 }
 
-/* Hands on the complete frames of the receive buffer; the start of one that does not fit there moves into a buffer of its own. */
+/* Hands on the complete frames of the receive buffer; the start of one that does not fit there moves into
+ * a buffer of its own. */
 static int split(struct relay *r)
 {
 	size_t at = 0;

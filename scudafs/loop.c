@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The FUSE loop. Parallel direct writes are an open flag that libfuse 3.14 has no field for: without it the kernel sends the writes of a file one by one. The flag is put into
- * the reply on its way to the kernel, by the hook that libfuse has for other transports; it reads and writes the same device.
+/* The FUSE loop. Parallel direct writes are an open flag that libfuse 3.14 has no field for: without it the
+ * kernel sends the writes of a file one by one. The flag is put into the reply on its way to the kernel, by
+ * the hook that libfuse has for other transports; it reads and writes the same device.
  *
  * Thread rule: the mark `parallel` belongs to the thread that replies. */
 #include "scudafs/loop.h"
@@ -26,8 +27,8 @@ static ssize_t device_writev(int fd, struct iovec *v, int n, void *data)
 		out.open_flags |= FOPEN_PARALLEL_DIRECT_WRITES;
 		memcpy(v[1].iov_base, &out, sizeof(out));
 	}
-	/* Not libc's: what the reply is made of may be freed by another thread as soon as the kernel has it, and a sanitizer's writev would look at it once
-	 * more. */
+	/* Not libc's: what the reply is made of may be freed by another thread as soon as the kernel has
+	 * it, and a sanitizer's writev would look at it once more. */
 	return syscall(SYS_writev, fd, v, n);
 }
 

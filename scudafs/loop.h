@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The FUSE loop: libfuse's threads, each with a descriptor of its own, and the one reply that libfuse 3.14 cannot make. */
+/* The FUSE loop: libfuse's threads, each with a descriptor of its own, and the one reply that libfuse 3.14
+ * cannot make. */
 #pragma once
 #include "scudafs/ops.h"
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The monitor connection: connect, ask for snapshots, measure the round trip, notice the end, try again with growing pauses.
+/* The monitor connection: connect, ask for snapshots, measure the round trip, notice the end, try again with
+ * growing pauses.
  *
  * Thread rule: `lock` guards the view and the wish for a snapshot; the stream is the thread's own. */
 #include "scudafs/monitor.h"
@@ -172,7 +173,8 @@ static int receive(struct monitor *m, char *why, size_t cap)
 	if (f.kind == FRAME_BYE)
 		return on_bye(m, f.head_len, why, cap);
 	if (f.kind != FRAME_SNAPSHOT || snapshot_decode(m->head, f.head_len, &m->incoming)) {
-		snprintf(why, cap, "%s frame", f.kind == FRAME_SNAPSHOT ? "a malformed SNAPSHOT" : "an unexpected");
+		bool malformed = f.kind == FRAME_SNAPSHOT;
+		snprintf(why, cap, "%s", malformed ? "a malformed snapshot" : "an unexpected frame");
 		return -EPROTO;
 	}
 	m->asking = false;
@@ -222,7 +224,8 @@ static int serve(struct monitor *m, char *why, size_t cap)
 		int timeout, e = keep_time(m, &timeout, why, cap);
 		if (e)
 			return e;
-		struct pollfd p[2] = {{.fd = stream_fd(m->stream), .events = POLLIN}, {.fd = m->wake_fd, .events = POLLIN}};
+		struct pollfd p[2] = {
+			{.fd = stream_fd(m->stream), .events = POLLIN}, {.fd = m->wake_fd, .events = POLLIN}};
 		bool pending = stream_pending(m->stream);
 		if (poll(p, 2, pending ? 0 : timeout) < 0 && errno != EINTR) {
 			snprintf(why, cap, "poll: %s", strerror(errno));
@@ -254,12 +257,14 @@ static void *monitor_main(void *arg)
 	while (!atomic_load(&m->stop)) {
 		char why[160] = "";
 		const char *reason = NULL;
-		int e = stream_connect(m->address, m->key, PREAMBLE_MONITOR, TIME_CONNECT, &m->stream, &reason);
+		int e = stream_connect(m->address, m->key, PREAMBLE_MONITOR, TIME_CONNECT, &m->stream,
+			&reason);
 		if (e) {
 			lost(m, -e, reason ? reason : strerror(-e));
 		} else {
 			pthread_mutex_lock(&m->lock);
-			snprintf(m->view.security, sizeof(m->view.security), "%s", stream_security(m->stream));
+			snprintf(m->view.security, sizeof(m->view.security), "%s",
+				stream_security(m->stream));
 			pthread_mutex_unlock(&m->lock);
 			uint64_t since = clock_ms();
 			e = serve(m, why, sizeof(why));
@@ -300,7 +305,8 @@ void monitor_settle(struct monitor *m, uint64_t deadline)
 {
 	pthread_mutex_lock(&m->lock);
 	while (m->started && !m->done) {
-		struct timespec t = {.tv_sec = (time_t)(deadline / 1000), .tv_nsec = (long)(deadline % 1000) * 1000000};
+		struct timespec t = {
+			.tv_sec = (time_t)(deadline / 1000), .tv_nsec = (long)(deadline % 1000) * 1000000};
 		if (pthread_cond_clockwait(&m->settled, &m->lock, CLOCK_MONOTONIC, &t) != ETIMEDOUT)
 			continue;
 		m->view.error = ETIMEDOUT;

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One server as the tree shows it. A thread of its own keeps a monitor connection to it, so that reading the tree never waits for the network: values are those
- * of the last snapshot, and reading them asks for a newer one, at most once a second.
+/* One server as the tree shows it. A thread of its own keeps a monitor connection to it, so that reading the
+ * tree never waits for the network: values are those of the last snapshot, and reading them asks for a newer
+ * one, at most once a second.
  *
- * Thread rule: all functions may be called from any thread; what monitor_lock returns is valid until monitor_unlock. */
+ * Thread rule: all functions may be called from any thread; what monitor_lock returns is valid until
+ * monitor_unlock. */
 #pragma once
 #include <stdbool.h>
 #include <stdint.h>
@@ -27,7 +29,8 @@ struct monitor_view {
 struct monitor *monitor_create(const char *address, const struct key *key);
 /* Starts its thread. 0 or -errno. */
 int monitor_start(struct monitor *m);
-/* Waits until a first snapshot or a first failure is there, or until clock_ms() is `deadline`: that counts as a failure. */
+/* Waits until a first snapshot or a first failure is there, or until clock_ms() is `deadline`: that counts
+ * as a failure. */
 void monitor_settle(struct monitor *m, uint64_t deadline);
 /* Ends the thread and frees; a thread that is connecting is left to the end of the process. */
 void monitor_destroy(struct monitor *m);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* File operations. Everything but the session node is answered from the tree at once; an operation on a session becomes a `struct operation` that its relay
- * answers when the time has come. An interrupt names its session by number, because the relay may have ended in the meantime.
+/* File operations. Everything but the session node is answered from the tree at once; an operation on a
+ * session becomes a `struct operation` that its relay answers when the time has come. An interrupt names its
+ * session by number, because the relay may have ended in the meantime.
  *
  * Thread rule: called by the loop's threads, several at a time; operations are answered by any thread. */
 #include "scudafs/ops.h"
@@ -138,7 +139,8 @@ static void op_getattr(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi
 		fuse_reply_attr(req, &st, tree_validity(ino));
 }
 
-/* Opening the session node with O_TRUNC, as `echo > ctl` does, changes nothing; everything else that would is refused. */
+/* Opening the session node with O_TRUNC, as `echo > ctl` does, changes nothing; everything else that would
+ * is refused. */
 static void op_setattr(fuse_req_t req, fuse_ino_t ino, struct stat *attr, int set, struct fuse_file_info *fi)
 {
 	unsigned server;
@@ -169,7 +171,8 @@ struct content {
 	bool bad;
 };
 
-/* Orders the loop's threads between the requests on one file. The kernel does so, too, but no tool can see that. */
+/* Orders the loop's threads between the requests on one file. The kernel does so, too, but no tool can see
+ * that. */
 static void content_handover(void)
 {
 	static atomic_uint handovers;
@@ -199,8 +202,11 @@ static void open_session(fuse_req_t req, unsigned server, const struct fuse_file
 		fuse_reply_err(req, EACCES);
 		return;
 	}
-	struct relay_options r = {.id = relay_new_id(), .address = tree_server_address(server), .key = options.key,
-		.pid = ctx->pid, .uid = ctx->uid};
+	struct relay_options r = {.id = relay_new_id(),
+		.address = tree_server_address(server),
+		.key = options.key,
+		.pid = ctx->pid,
+		.uid = ctx->uid};
 	struct operation *o = operation_create(req, r.id, answer_opened);
 	if (!o)
 		return;
@@ -352,7 +358,8 @@ static void op_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off, stru
 	}
 }
 
-static void op_write(fuse_req_t req, fuse_ino_t ino, const char *buf, size_t size, off_t off, struct fuse_file_info *fi)
+static void op_write(fuse_req_t req, fuse_ino_t ino, const char *buf, size_t size, off_t off,
+	struct fuse_file_info *fi)
 {
 	struct relay *r = (struct relay *)(uintptr_t)fi->fh;
 	unsigned server;
@@ -363,7 +370,8 @@ static void op_write(fuse_req_t req, fuse_ino_t ino, const char *buf, size_t siz
 		return;
 	}
 	if (post && at % LIMIT_BATCH) {
-		log_warning("session %u: a batch covers more pages than one request of the kernel's has", relay_id(r));
+		log_warning("session %u: a batch covers more pages than one request of the kernel's has",
+			relay_id(r));
 		fuse_reply_err(req, EPROTO);
 		return;
 	}
@@ -376,8 +384,8 @@ static void op_write(fuse_req_t req, fuse_ino_t ino, const char *buf, size_t siz
 		relay_aside(r, buf, size, &o->request);
 }
 
-static void op_ioctl(fuse_req_t req, fuse_ino_t ino, unsigned int cmd, void *arg, struct fuse_file_info *fi, unsigned flags,
-	const void *in, size_t in_size, size_t out_size)
+static void op_ioctl(fuse_req_t req, fuse_ino_t ino, unsigned int cmd, void *arg, struct fuse_file_info *fi,
+	unsigned flags, const void *in, size_t in_size, size_t out_size)
 {
 	struct relay *r = (struct relay *)(uintptr_t)fi->fh;
 	struct ctl_wait w;
@@ -398,8 +406,9 @@ static void op_ioctl(fuse_req_t req, fuse_ino_t ino, unsigned int cmd, void *arg
 		return;
 	}
 	struct operation *o = operation_create(req, relay_id(r), answer_wait);
+	const char *bytes = (const char *)in + sizeof(w);
 	if (o)
-		relay_wait(r, w.batch, w.seq, (const char *)in + sizeof(w), w.len, out_size - sizeof(w), &o->request);
+		relay_wait(r, w.batch, w.seq, bytes, w.len, out_size - sizeof(w), &o->request);
 }
 
 const struct fuse_lowlevel_ops ops = {

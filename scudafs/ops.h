@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* File operations: between libfuse and the tree and the relays. Thread rule: called by the loop's threads; none of them blocks on a socket. */
+/* File operations: between libfuse and the tree and the relays. Thread rule: called by the loop's threads;
+ * none of them blocks on a socket. */
 #pragma once
 #define FUSE_USE_VERSION 312
 #include <fuse_lowlevel.h>

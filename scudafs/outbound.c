@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Batches on their way to the server. They are put back into the order of their numbers, their frames are followed by the headers, and the thread that
- * brings the next batch writes it itself when nothing is queued; what the stream does not take is copied into the queue. A batch is taken for good when its
- * turn comes; only the answer waits until the queue is short enough.
+/* Batches on their way to the server. They are put back into the order of their numbers, their frames are
+ * followed by the headers, and the thread that brings the next batch writes it itself when nothing is queued;
+ * what the stream does not take is copied into the queue. A batch is taken for good when its turn comes; only
+ * the answer waits until the queue is short enough.
  *
  * Thread rule: see relay_state.h. Whoever sets `writing` owns the head of the queue until it clears it. */
 #include "scudafs/relay_state.h"
@@ -10,7 +11,7 @@
 #include <string.h>
 
 #define WRITE_PARTS 32
-#define FLUSH_MOST (4u << 20)       /* bytes that one call writes; then the session's thread goes on, and looks at other things in between */
+#define FLUSH_MOST (4u << 20)       /* bytes that one call writes; then the session's thread goes on */
 
 /* ---- following the frames ---- */
 
@@ -76,7 +77,8 @@ static const char *note_frame(struct relay *r, const struct frame *f)
 	return NULL;
 }
 
-/* Follows n bytes of the ordered stream. Returns NULL, or what is wrong with them; *boundary: the first place between two records, n + 1 if none. */
+/* Follows n bytes of the ordered stream. Returns NULL, or what is wrong with them; *boundary: the first
+ * place between two records, n + 1 if none. */
 static const char *follow(struct relay *r, const uint8_t *p, size_t n, size_t *boundary)
 {
 	struct scan *s = &r->out;
@@ -272,7 +274,8 @@ static int push_split(struct relay *r, const uint8_t *p, size_t n, size_t bounda
 	return 0;
 }
 
-/* The turn of q's batch has come. A wait is parked before its bytes leave, for the reply may come at once; then q is no longer ours. */
+/* The turn of q's batch has come. A wait is parked before its bytes leave, for the reply may come at once;
+ * then q is no longer ours. */
 static void take(struct relay *r, struct request *q, const uint8_t *p, size_t n, struct answers *a)
 {
 	size_t boundary;
@@ -313,7 +316,8 @@ static void take_parked(struct relay *r, struct answers *a)
 	}
 }
 
-static void enter(struct relay *r, struct request *q, uint64_t batch, const void *p, size_t n, struct answers *a)
+static void enter(struct relay *r, struct request *q, uint64_t batch, const void *p, size_t n,
+	struct answers *a)
 {
 	if (batch <= r->batch) {
 		if (q->wait.seq)
@@ -345,7 +349,8 @@ static void enter(struct relay *r, struct request *q, uint64_t batch, const void
 	}
 }
 
-/* The full number of a batch of which the offset of a write tells the low bits: the nearest to the last one. */
+/* The full number of a batch of which the offset of a write tells the low bits: the nearest to the last
+ * one. */
 static uint64_t full_number(uint64_t last, uint64_t low, unsigned bits)
 {
 	uint64_t span = (uint64_t)1 << bits, n = (last & ~(span - 1)) | low;
@@ -370,7 +375,8 @@ void relay_post(struct relay *r, uint64_t batch, const void *p, size_t n, struct
 	relay_unref(r);
 }
 
-void relay_wait(struct relay *r, uint64_t batch, uint64_t seq, const void *p, size_t n, size_t room, struct request *q)
+void relay_wait(struct relay *r, uint64_t batch, uint64_t seq, const void *p, size_t n, size_t room,
+	struct request *q)
 {
 	struct answers a;
 	answers_init(&a);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sessions: their table, their life, and the thread that each has. The thread connects, then polls its stream: it receives, writes what the stream did
- * not take at once, keeps the heartbeat and answers parked requests whose time is over. When the connection or the opener ends it answers everybody and goes; the
+/* Sessions: their table, their life, and the thread that each has. The thread connects, then polls its
+ * stream: it receives, writes what the stream did not take at once, keeps the heartbeat and answers parked
+ * requests whose time is over. When the connection or the opener ends it answers everybody and goes; the
  * relay itself stays until the last close.
  *
  * Thread rule: see relay_state.h. The table has its own lock, taken before a relay's. */
@@ -163,7 +164,8 @@ static void expire(struct relay *r, uint64_t now, struct answers *a)
 	}
 }
 
-/* Bytes that the peer's host has acknowledged while more are on their way show that it lives, though its program may not have read them. */
+/* Bytes that the peer's host has acknowledged while more are on their way show that it lives, though its
+ * program may not have read them. */
 static void look_for_acknowledgements(struct relay *r, uint64_t now)
 {
 	int left = 0;
@@ -178,7 +180,8 @@ static void look_for_acknowledgements(struct relay *r, uint64_t now)
 static void heartbeat(struct relay *r, uint64_t now, struct answers *a)
 {
 	look_for_acknowledgements(r, now);
-	/* While we do not listen, or cannot ask because the program has not finished a record, silence says nothing. */
+	/* While we do not listen, or cannot ask because the program has not finished a record, silence
+	 * says nothing. */
 	if (r->paused || (r->aside.head && !r->queue.head))
 		r->alive = now;
 	else if (clock_since(now, r->alive) >= TIME_DEAD) {
@@ -200,13 +203,15 @@ static void heartbeat(struct relay *r, uint64_t now, struct answers *a)
 		outbound_flush(r, a);
 }
 
-/* Data has filled the queue, the program waits for a reply behind it and takes none: neither will ever move again. */
+/* Data has filled the queue, the program waits for a reply behind it and takes none: neither will ever
+ * move again. */
 static void check_stall(struct relay *r, uint64_t now, struct answers *a)
 {
 	if (!r->paused || r->read_at > r->paused_at || !relay_parked(r, PARK_REPLY)) {
 		r->paused_at = now;
 	} else if (clock_since(now, r->paused_at) >= 2 * TIME_PARK) {
-		log_warning("session %u: the program takes none of %zu bytes from the server", r->id, r->held);
+		log_warning("session %u: the program takes none of %zu bytes from the server", r->id,
+			r->held);
 		relay_fail(r, EPROTO, a);
 	}
 }
@@ -301,8 +306,8 @@ static bool connect_server(struct relay *r)
 			relay_unpark(r, q);
 			answers_add(&a, q, 0);
 		}
-		log_info("session %u of %s[%d]: connected to %s, %s", r->id, r->command, (int)r->pid, r->address,
-			stream_security(s));
+		log_info("session %u of %s[%d]: connected to %s, %s", r->id, r->command, (int)r->pid,
+			r->address, stream_security(s));
 	}
 	pthread_mutex_unlock(&r->lock);
 	answers_send(&a);
@@ -327,7 +332,8 @@ static void *session_main(void *arg)
 	stream_close(s);
 	answers_send(&a);
 	log_info("session %u of %s[%d]: over, %llu bytes out, %llu in", r->id, r->command, (int)r->pid,
-		(unsigned long long)atomic_load(&r->bytes_out), (unsigned long long)atomic_load(&r->bytes_in));
+		(unsigned long long)atomic_load(&r->bytes_out),
+		(unsigned long long)atomic_load(&r->bytes_in));
 	relay_unref(r);
 	pthread_mutex_lock(&table.lock);
 	table.threads--;
@@ -489,8 +495,12 @@ bool relay_info(unsigned id, struct relay_info *out)
 	struct relay *r = relay_find(id);
 	if (!r)
 		return false;
-	*out = (struct relay_info){.id = id, .pid = r->pid, .uid = r->uid, .bytes_out = atomic_load(&r->bytes_out),
-		.bytes_in = atomic_load(&r->bytes_in), .waits = atomic_load(&r->waits)};
+	*out = (struct relay_info){.id = id,
+		.pid = r->pid,
+		.uid = r->uid,
+		.bytes_out = atomic_load(&r->bytes_out),
+		.bytes_in = atomic_load(&r->bytes_in),
+		.waits = atomic_load(&r->waits)};
 	memcpy(out->command, r->command, sizeof(out->command));
 	relay_unref(r);
 	return true;

@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The inside of a relay, shared by relay.c (life cycle, the session's thread, times), outbound.c (batches to the server) and inbound.c (frames from it).
+/* The inside of a relay, shared by relay.c (life cycle, the session's thread, times), outbound.c (batches to
+ * the server) and inbound.c (frames from it).
  *
- * Thread rule: `lock` guards everything that is not said to be the thread's own. It is dropped during every system call on the stream: `writing` says
- * that a thread is at it. Requests are answered after the lock is dropped: they gather in a `struct answers`. Order of locks: session table, relay, libfuse, buffers. */
+ * Thread rule: `lock` guards everything that is not said to be the thread's own. It is dropped during
+ * every system call on the stream: `writing` says that a thread is at it. Requests are answered after the
+ * lock is dropped: they gather in a `struct answers`. Order of locks: session table, relay, libfuse,
+ * buffers. */
 #pragma once
 #include <pthread.h>
 #include "scudafs/buffer.h"
@@ -15,7 +18,7 @@
 /* What a parked request waits for. */
 enum { PARK_NONE, PARK_OPEN, PARK_ORDER, PARK_ROOM, PARK_REPLY, PARK_DATA, PARK_UPCALL };
 
-#define HELD_MOST (1ull << 30)      /* bytes from the server kept while the program waits for a reply behind them */
+#define HELD_MOST (1ull << 30)      /* bytes from the server kept for a program that waits behind them */
 #define AHEAD_MOST (64u << 20)      /* bytes of batches kept whose turn has not come */
 #define AHEAD_BATCHES 65536         /* how far a batch may be ahead of its turn */
 #define READING_MS 50               /* a program that has taken data so lately will take more */
@@ -29,7 +32,8 @@ struct scan {
 	uint64_t left;              /* bytes of head and bulk to come */
 };
 
-/* Data of one transfer to the host that is here and not read yet: buffers in rising order of their offset (`tag`), without overlap. Exists while it has any. */
+/* Data of one transfer to the host that is here and not read yet: buffers in rising order of their offset
+ * (`tag`), without overlap. Exists while it has any. */
 struct transfer {
 	struct transfer *next;
 	uint64_t id;                /* as short as in CTL_DATA */
@@ -50,7 +54,7 @@ struct relay {
 	const struct key *key;      /* the daemon's, for ever */
 	pthread_cond_t idle;        /* `writing` became false */
 	int wake_fd, pid_fd;
-	struct stream *stream;      /* set once by the thread; closed by it after `writing` is false for good */
+	struct stream *stream;      /* set by the thread; closed by it when `writing` is false for good */
 	bool up;                    /* connected */
 	bool closing;               /* the last close was */
 	int error;                  /* an errno: the session is over */
@@ -97,7 +101,8 @@ static inline void answers_add(struct answers *a, struct request *q, int r)
 /* Without the lock. */
 void answers_send(struct answers *a);
 
-/* A request may be answered by another thread while the one that brought it is still at work here: it keeps a reference of its own meanwhile. */
+/* A request may be answered by another thread while the one that brought it is still at work here: it
+ * keeps a reference of its own meanwhile. */
 void relay_ref(struct relay *r);
 void relay_unref(struct relay *r);
 
@@ -119,7 +124,8 @@ bool outbound_answered(struct relay *r, uint64_t seq);
 bool outbound_awaited(const struct relay *r, uint64_t seq);
 void outbound_finish(struct relay *r);
 
-/* inbound.c. Reads what the stream has, without the lock; called by the session's thread only. Returns false when there was nothing. */
+/* inbound.c. Reads what the stream has, without the lock; called by the session's thread only. Returns
+ * false when there was nothing. */
 bool inbound_receive(struct relay *r);
 /* Under the lock: does the next read have to wait until the program takes what is here? */
 bool inbound_full(const struct relay *r, uint64_t now);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Decodes snapshots. Keys may come in any order, unknown ones are skipped; what is missing stays unknown. Pure functions. */
+/* Decodes snapshots. Keys may come in any order, unknown ones are skipped; what is missing stays unknown.
+ * Pure functions. */
 #include "scudafs/snapshot.h"
 #include <errno.h>
 #include <stdio.h>

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a server says about itself and its GPUs (the snapshot map of wire/frame.h), decoded and cleaned. Pure functions. */
+/* What a server says about itself and its GPUs (the snapshot map of wire/frame.h), decoded and cleaned.
+ * Pure functions. */
 #pragma once
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The table of nodes. A node's number is made of its folder's kind, the object that the folder is about (a server, a GPU, a session) and its place in the table
- * of entries. A value that is not known is a file that does not exist.
+/* The table of nodes. A node's number is made of its folder's kind, the object that the folder is about (a
+ * server, a GPU, a session) and its place in the table of entries. A value that is not known is a file that
+ * does not exist.
  *
- * Thread rule: the numbers of the GPUs have a lock, taken before a monitor's. All else is constant after tree_init. */
+ * Thread rule: the numbers of the GPUs have a lock, taken before a monitor's. All else is constant after
+ * tree_init. */
 #include "scudafs/tree.h"
 #include <errno.h>
 #include <jansson.h>
@@ -55,7 +57,8 @@ static unsigned low_of(uint64_t node) { return node & 0xff; }
 
 /* ---- GPUs ---- */
 
-/* Gives numbers to GPUs that have none yet, in the order of the servers. Returns how many numbers there are. */
+/* Gives numbers to GPUs that have none yet, in the order of the servers. Returns how many numbers there
+ * are. */
 static unsigned number_gpus(void)
 {
 	pthread_mutex_lock(&tree.lock);
@@ -131,7 +134,9 @@ static int show_status(FILE *f, unsigned object)
 		ready += s == MONITOR_READY;
 		connecting += s == MONITOR_CONNECTING;
 	}
-	return put(f, ready == tree.count ? "ready" : ready ? "degraded" : connecting ? "connecting" : "lost");
+	if (ready == tree.count)
+		return put(f, "ready");
+	return put(f, ready ? "degraded" : connecting ? "connecting" : "lost");
 }
 
 enum server_value { STATUS, TLS, DRIVER, DRIVER_VERSION, CUDA_VERSION, RTT, GPUS, SERVER_SESSIONS };
@@ -190,8 +195,12 @@ static int show_gpu(FILE *f, unsigned number, enum gpu_value what)
 	case UUID: return put(f, g.uuid);
 	case BUS: return put(f, g.bus);
 	case CAPABILITY:
-		return g.major < 0 || g.minor < 0 ? -ENOENT : (fprintf(f, "%d.%d\n", (int)g.major, (int)g.minor), 0);
-	case MULTIPROCESSORS: return g.multiprocessors < 0 ? -ENOENT : put_number(f, (uint64_t)g.multiprocessors);
+		if (g.major < 0 || g.minor < 0)
+			return -ENOENT;
+		fprintf(f, "%d.%d\n", (int)g.major, (int)g.minor);
+		return 0;
+	case MULTIPROCESSORS:
+		return g.multiprocessors < 0 ? -ENOENT : put_number(f, (uint64_t)g.multiprocessors);
 	case TOTAL: return put_number(f, g.total);
 	case FREE: return put_number(f, g.free);
 	case USED: return g.free > g.total ? -ENOENT : put_number(f, g.total - g.free);
@@ -423,11 +432,11 @@ static int list_objects(uint64_t folder, bool (*each)(void *arg, const char *nam
 	enum folder f = folder_of(folder);
 	if (f == ROOT || f == BY_UUID)
 		for (unsigned i = 0; i < number_gpus(); i++) {
-			if (!gpu_get(i, &g, &p) || (f == BY_UUID && lookup_object(folder, g.uuid) != node_of(BY_UUID, i, LINK)))
+			uint64_t link = node_of(BY_UUID, i, LINK);
+			if (!gpu_get(i, &g, &p) || (f == BY_UUID && lookup_object(folder, g.uuid) != link))
 				continue;
 			snprintf(name, sizeof(name), "gpu%u", i);
-			if (!each(arg, f == ROOT ? name : g.uuid,
-					f == ROOT ? node_of(GPU, i, FOLDER) : node_of(BY_UUID, i, LINK)))
+			if (!each(arg, f == ROOT ? name : g.uuid, f == ROOT ? node_of(GPU, i, FOLDER) : link))
 				return 0;
 		}
 	if (f == SERVERS)
@@ -480,7 +489,8 @@ bool tree_is_session(uint64_t node, unsigned *server)
 double tree_validity(uint64_t node)
 {
 	enum folder f = folder_of(node);
-	return is_folder(node) && (f == ROOT || f == SERVERS || f == SERVER || f == STATS || f == BY_UUID) ? 1 : 0;
+	bool lasting = f == ROOT || f == SERVERS || f == SERVER || f == STATS || f == BY_UUID;
+	return is_folder(node) && lasting ? 1 : 0;
 }
 
 const char *tree_server_address(unsigned server)
@@ -602,7 +612,8 @@ static int show_json(FILE *f, unsigned object)
 
 /* ---- life ---- */
 
-/* The folder's name of a server: its host, with the port when two have the same, with a number when that is not enough. */
+/* The folder's name of a server: its host, with the port when two have the same, with a number when that
+ * is not enough. */
 static void name_server(unsigned i)
 {
 	char host[LIMIT_NAME + 1];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is in the tree: names, attributes, values. Nodes are numbers that say where they are, so that there is nothing to allocate or forget. FUSE is not
- * known here, and nothing waits for the network.
+/* What is in the tree: names, attributes, values. Nodes are numbers that say where they are, so that there is
+ * nothing to allocate or forget. FUSE is not known here, and nothing waits for the network.
  *
  * Thread rule: tree_init before the first thread; then all functions may be called from any thread. */
 #pragma once

@@ -33,9 +33,14 @@ static double now(void)
 	return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
-static size_t record(uint8_t *p, unsigned kind, unsigned call, const void *head, size_t n, uint64_t bulk, uint64_t number)
+static size_t record(
+	uint8_t *p, unsigned kind, unsigned call, const void *head, size_t n, uint64_t bulk, uint64_t number)
 {
-	struct frame f = {.kind = (uint8_t)kind, .call = (uint16_t)call, .head_len = (uint32_t)n, .bulk_len = bulk, .thread = 1,
+	struct frame f = {.kind = (uint8_t)kind,
+		.call = (uint16_t)call,
+		.head_len = (uint32_t)n,
+		.bulk_len = bulk,
+		.thread = 1,
 		.seq = number};
 	memcpy(p, &f, sizeof(f));
 	if (n)
@@ -56,7 +61,10 @@ static int wait_for(unsigned call, const void *head, size_t n, uint8_t *reply, s
 	for (;;) {
 		memcpy(b, &w, sizeof(w));
 		size_t need = sizeof(w) + w.len;
-		unsigned long request = need <= 256 ? CTL_WAIT_256 : need <= 1024 ? CTL_WAIT_1K : need <= 4096 ? CTL_WAIT_4K : CTL_WAIT_16K;
+		unsigned long request = need <= 256    ? CTL_WAIT_256
+					: need <= 1024 ? CTL_WAIT_1K
+					: need <= 4096 ? CTL_WAIT_4K
+						       : CTL_WAIT_16K;
 		if (ioctl(fd, request, b) < 0) {
 			if (errno == EINTR)
 				continue;
@@ -91,7 +99,8 @@ static void *echo_thread(void *arg)
 		char head[64];
 		size_t len;
 		memset(head, (int)i, sizeof(head));
-		if (wait_for(PEER_ECHO, head, sizeof(head), reply, &len) || check_reply(reply, len, head, sizeof(head)))
+		if (wait_for(PEER_ECHO, head, sizeof(head), reply, &len) ||
+			check_reply(reply, len, head, sizeof(head)))
 			die("echo");
 	}
 	return NULL;
@@ -106,7 +115,8 @@ static void echo(long count, long threads)
 	for (long i = 0; i < threads; i++)
 		pthread_join(t[i], NULL);
 	double d = now() - start;
-	printf("echo: %ld x %ld, %.1f us each, %.0f/s\n", threads, count, d / (double)count * 1e6, (double)(count * threads) / d);
+	printf("echo: %ld x %ld, %.1f us each, %.0f/s\n", threads, count, d / (double)count * 1e6,
+		(double)(count * threads) / d);
 }
 
 static void *pages(size_t n)
@@ -124,7 +134,8 @@ static void upload(long mib, int check)
 	uint8_t *p = pages(1 << 20);
 	unsigned long long sum = 0, got[2];
 	double start = now();
-	size_t n = record(b, FRAME_POST, check ? PEER_COUNT : PEER_ECHO, NULL, 0, (uint64_t)mib << 20, ++seq), len;
+	size_t n = record(b, FRAME_POST, check ? PEER_COUNT : PEER_ECHO, NULL, 0, (uint64_t)mib << 20, ++seq),
+	       len;
 	if (pwrite(fd, b, n, CTL_POST(++batch)) != (ssize_t)n)
 		die("pwrite of a header");
 	for (long i = 0; i < mib; i++) {
@@ -151,7 +162,11 @@ static void upload(long mib, int check)
 	printf("upload: %ld MiB, %.2f GB/s\n", mib, (double)mib * 1048576 / d / 1e9);
 }
 
-struct part { uint64_t transfer; size_t from, to, piece; int check; };
+struct part {
+	uint64_t transfer;
+	size_t from, to, piece;
+	int check;
+};
 static void *download_thread(void *arg)
 {
 	struct part *a = arg;
@@ -191,16 +206,18 @@ static void download(size_t bytes, size_t piece, size_t step, int threads, int a
 	if (after)
 		pthread_join(w, NULL);
 	for (int i = 0; i < threads; i++) {
-		size_t share = (bytes / (size_t)threads + 4095) & ~(size_t)4095, end = (size_t)(i + 1) * share;
-		parts[i] = (struct part){77, (size_t)i * share, end < bytes ? end : bytes, step, bytes <= 64 << 20};
+		size_t share = (bytes / (size_t)threads + 4095) & ~(size_t)4095,
+		       end = (size_t)(i + 1) * share;
+		parts[i] = (struct part){
+			77, (size_t)i * share, end < bytes ? end : bytes, step, bytes <= 64 << 20};
 		pthread_create(&t[i], NULL, download_thread, &parts[i]);
 	}
 	for (int i = 0; i < threads; i++)
 		pthread_join(t[i], NULL);
 	if (!after)
 		pthread_join(w, NULL);
-	printf("download: %zu bytes in pieces of %zu, read by %zu and %d, %.2f GB/s\n", bytes, piece, step, threads,
-		(double)bytes / (now() - start) / 1e9);
+	printf("download: %zu bytes in pieces of %zu, read by %zu and %d, %.2f GB/s\n", bytes, piece, step,
+		threads, (double)bytes / (now() - start) / 1e9);
 }
 
 static void bulk_reply(size_t n)
@@ -213,7 +230,8 @@ static void bulk_reply(size_t n)
 		die("wait");
 	if (flags & CTL_LARGE) {
 		for (size_t at = 0; at < len;) {
-			ssize_t r = pread(fd, p + at, len - at < 300000 ? len - at : 300000, CTL_REPLY(seq) + (int64_t)at);
+			ssize_t r = pread(fd, p + at, len - at < 300000 ? len - at : 300000,
+				CTL_REPLY(seq) + (int64_t)at);
 			if (r <= 0)
 				die("pread of a reply");
 			at += (size_t)r;
@@ -264,7 +282,9 @@ static void upcalls(long count)
 }
 
 /* Batches by many threads in a wrong order; the echo behind them proves that all have passed. */
-struct shuffle { long from, step, count; };
+struct shuffle {
+	long from, step, count;
+};
 static void *shuffle_thread(void *arg)
 {
 	struct shuffle *s = arg;
@@ -298,7 +318,10 @@ static void shuffle(long threads)
 	printf("shuffle: %ld batches\n", threads);
 }
 
-static void on_alarm(int s) { (void)s; }
+static void on_alarm(int s)
+{
+	(void)s;
+}
 
 /* What a call fails with, and how soon. */
 static void failing(unsigned call, uint64_t a)
@@ -316,8 +339,9 @@ int main(int argc, char **argv)
 	if (argc < 3)
 		return 2;
 	const char *what = argv[2];
-	long a = argc > 3 ? atol(argv[3]) : 0, b = argc > 4 ? atol(argv[4]) : 0, c = argc > 5 ? atol(argv[5]) : 0,
-		d = argc > 6 ? atol(argv[6]) : 0, e = argc > 7 ? atol(argv[7]) : 0;
+	long a = argc > 3 ? atol(argv[3]) : 0, b = argc > 4 ? atol(argv[4]) : 0,
+	     c = argc > 5 ? atol(argv[5]) : 0, d = argc > 6 ? atol(argv[6]) : 0,
+	     e = argc > 7 ? atol(argv[7]) : 0;
 	double start = now();
 	fd = open(argv[1], O_RDWR | O_CLOEXEC);
 	if (fd < 0) {

@@ -58,7 +58,8 @@ static int send_frame(int fd, struct frame f, const void *head, const void *bulk
 			memcpy(b + sizeof(f) + f.head_len, bulk, f.bulk_len);
 		return full_write(fd, b, sizeof(f) + f.head_len + f.bulk_len);
 	}
-	return full_write(fd, &f, sizeof(f)) || full_write(fd, head, f.head_len) || full_write(fd, bulk, f.bulk_len);
+	return full_write(fd, &f, sizeof(f)) || full_write(fd, head, f.head_len) ||
+	       full_write(fd, bulk, f.bulk_len);
 }
 
 static void put_device(struct msg *m, int i)
@@ -93,7 +94,8 @@ static int send_snapshot(int fd, uint64_t seq)
 	put_text(&m, "devices"), put_array(&m, 2);
 	put_device(&m, 0);
 	put_device(&m, 1);
-	return send_frame(fd, (struct frame){.kind = FRAME_SNAPSHOT, .seq = seq, .head_len = (uint32_t)m.len}, head, NULL);
+	return send_frame(fd, (struct frame){.kind = FRAME_SNAPSHOT, .seq = seq, .head_len = (uint32_t)m.len},
+		head, NULL);
 }
 
 static int send_data(struct session *s, const uint64_t *a)
@@ -103,7 +105,9 @@ static int send_data(struct session *s, const uint64_t *a)
 		uint64_t n = bytes - at < piece ? bytes - at : piece;
 		for (uint64_t i = 0; i < n && bytes <= 64 << 20; i++)
 			s->bulk[i] = peer_byte(transfer, at + i);
-		if (send_frame(s->fd, (struct frame){.kind = FRAME_DATA, .ctx = transfer, .seq = at, .bulk_len = n}, NULL, s->bulk))
+		if (send_frame(s->fd,
+			    (struct frame){.kind = FRAME_DATA, .ctx = transfer, .seq = at, .bulk_len = n},
+			    NULL, s->bulk))
 			return -1;
 		at += n;
 	}
@@ -113,7 +117,8 @@ static int send_data(struct session *s, const uint64_t *a)
 static int upcalls(struct session *s, uint64_t count)
 {
 	for (uint64_t i = 1; i <= count; i++)
-		if (send_frame(s->fd, (struct frame){.kind = FRAME_UPCALL, .seq = i, .head_len = 9}, "\xcf\0\0\0\0\0\0\0\1", NULL))
+		if (send_frame(s->fd, (struct frame){.kind = FRAME_UPCALL, .seq = i, .head_len = 9},
+			    "\xcf\0\0\0\0\0\0\0\1", NULL))
 			return -1;
 	for (uint64_t done = 0; done < count;) {
 		struct frame f;
@@ -137,7 +142,7 @@ static int slow(int fd, int ms)
 		if (!poll(&p, 1, 10))
 			continue;
 		if (full_read(fd, &f, sizeof(f)) || f.kind != FRAME_PING ||
-				send_frame(fd, (struct frame){.kind = FRAME_PONG, .seq = f.seq}, NULL, NULL))
+			send_frame(fd, (struct frame){.kind = FRAME_PONG, .seq = f.seq}, NULL, NULL))
 			return -1;
 	}
 	return 0;
@@ -149,34 +154,28 @@ static int answer(struct session *s, const struct frame *f)
 	struct frame r = {.kind = FRAME_REPLY, .seq = f->seq};
 	memcpy(a, s->head, f->head_len < sizeof(a) ? f->head_len : sizeof(a));
 	switch (f->kind == FRAME_HELLO ? PEER_ECHO : (int)f->call) {
-	case PEER_ECHO:
-		r.head_len = f->head_len;
-		return send_frame(s->fd, r, s->head, NULL);
-	case PEER_DATA:
-		return send_data(s, a) || send_frame(s->fd, r, NULL, NULL);
-	case PEER_LATE_DATA:
-		return send_frame(s->fd, r, NULL, NULL) || send_data(s, a);
-	case PEER_COUNT:
-		r.bulk_len = 16;
-		return send_frame(s->fd, r, NULL, &s->bytes);
+	case PEER_ECHO: r.head_len = f->head_len; return send_frame(s->fd, r, s->head, NULL);
+	case PEER_DATA: return send_data(s, a) || send_frame(s->fd, r, NULL, NULL);
+	case PEER_LATE_DATA: return send_frame(s->fd, r, NULL, NULL) || send_data(s, a);
+	case PEER_COUNT: r.bulk_len = 16; return send_frame(s->fd, r, NULL, &s->bytes);
 	case PEER_BULK:
 		for (uint64_t i = 0; i < a[0] && i < sizeof(s->bulk); i++)
 			s->bulk[i] = peer_byte(f->seq, i);
 		r.bulk_len = a[0];
 		return send_frame(s->fd, r, NULL, s->bulk);
-	case PEER_UPCALL:
-		return upcalls(s, a[0]) || send_frame(s->fd, r, NULL, NULL);
-	case PEER_SLOW:
-		return slow(s->fd, (int)a[0]) || send_frame(s->fd, r, NULL, NULL);
+	case PEER_UPCALL: return upcalls(s, a[0]) || send_frame(s->fd, r, NULL, NULL);
+	case PEER_SLOW: return slow(s->fd, (int)a[0]) || send_frame(s->fd, r, NULL, NULL);
 	case PEER_BYE:
-		send_frame(s->fd, (struct frame){.kind = FRAME_BYE, .head_len = 10}, "\x92\xcd\x03\x2a\xa5" "ended", NULL);
+		send_frame(s->fd, (struct frame){.kind = FRAME_BYE, .head_len = 10},
+			"\x92\xcd\x03\x2a\xa5"
+			"ended",
+			NULL);
 		return -1;
 	case PEER_BAD:
-		send_frame(s->fd, (struct frame){.kind = FRAME_REPLY, .head_len = LIMIT_HEAD + 1}, NULL, NULL);
+		send_frame(
+			s->fd, (struct frame){.kind = FRAME_REPLY, .head_len = LIMIT_HEAD + 1}, NULL, NULL);
 		return 0;
-	case PEER_UNASKED:
-		r.seq += 1000;
-		return send_frame(s->fd, r, NULL, NULL);
+	case PEER_UNASKED: r.seq += 1000; return send_frame(s->fd, r, NULL, NULL);
 	}
 	return -1;
 }
@@ -187,7 +186,8 @@ static void *serve(void *arg)
 	struct preamble p;
 	struct frame f;
 	int e = full_read(s->fd, &p, sizeof(p));
-	while (!e && !full_read(s->fd, &f, sizeof(f)) && f.head_len <= LIMIT_HEAD && !full_read(s->fd, s->head, f.head_len)) {
+	while (!e && !full_read(s->fd, &f, sizeof(f)) && f.head_len <= LIMIT_HEAD &&
+		!full_read(s->fd, s->head, f.head_len)) {
 		for (uint64_t left = f.bulk_len; left && !e;) {
 			size_t n = left < sizeof(s->bulk) ? left : sizeof(s->bulk);
 			e = full_read(s->fd, s->bulk, n);
@@ -212,13 +212,15 @@ static void *serve(void *arg)
 
 int main(int argc, char **argv)
 {
-	struct sockaddr_in a = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK),
+	struct sockaddr_in a = {.sin_family = AF_INET,
+		.sin_addr.s_addr = htonl(INADDR_LOOPBACK),
 		.sin_port = htons((uint16_t)(argc > 1 ? atoi(argv[1]) : 0))};
 	socklen_t n = sizeof(a);
 	int one = 1, fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	signal(SIGPIPE, SIG_IGN);
 	setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
-	if (fd < 0 || bind(fd, (struct sockaddr *)&a, sizeof(a)) || listen(fd, 64) || getsockname(fd, (struct sockaddr *)&a, &n)) {
+	if (fd < 0 || bind(fd, (struct sockaddr *)&a, sizeof(a)) || listen(fd, 64) ||
+		getsockname(fd, (struct sockaddr *)&a, &n)) {
 		perror("fake");
 		return 1;
 	}

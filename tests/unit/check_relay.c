@@ -25,7 +25,7 @@ struct op {
 	struct request q;
 	pthread_mutex_t lock;
 	pthread_cond_t cond;
-	bool done, early;           /* answered; was interrupted before it parked */
+	bool done, early; /* answered; was interrupted before it parked */
 	int r;
 	size_t n;
 	uint8_t bytes[MIB + LIMIT_HEAD + 64];
@@ -46,7 +46,10 @@ static void answered(struct request *q, int r, const struct iovec *v, int n)
 	pthread_mutex_unlock(&o->lock);
 }
 
-static bool early(struct request *q) { return ((struct op *)q)->early; }
+static bool early(struct request *q)
+{
+	return ((struct op *)q)->early;
+}
 
 static struct op *op_new(void)
 {
@@ -148,7 +151,8 @@ static void setup(void)
 	struct frame f;
 	struct op *o = op_new();
 	listen_anywhere();
-	struct relay_options options = {.id = relay_new_id(), .address = address, .pid = getpid(), .uid = getuid()};
+	struct relay_options options = {
+		.id = relay_new_id(), .address = address, .pid = getpid(), .uid = getuid()};
 	relay_create(&options, &o->q);
 	peer = accept(listener, NULL, NULL);
 	get(&p, sizeof(p));
@@ -222,7 +226,10 @@ static void expect_record(unsigned kind, uint64_t seq)
 	ck_assert_int_eq(head[3], (uint8_t)seq);
 }
 
-static uint8_t byte_at(uint64_t offset) { return (uint8_t)(offset * 7 + (offset >> 9)); }
+static uint8_t byte_at(uint64_t offset)
+{
+	return (uint8_t)(offset * 7 + (offset >> 9));
+}
 
 static void put_data(uint64_t transfer, uint64_t offset, size_t n)
 {
@@ -395,7 +402,11 @@ START_TEST(test_aside)
 }
 END_TEST
 
-static const struct { unsigned kind, thread; size_t head; const char *what; } bad_records[] = {
+static const struct {
+	unsigned kind, thread;
+	size_t head;
+	const char *what;
+} bad_records[] = {
 	{FRAME_PING, 0, 0, "a heartbeat of the program's own"},
 	{FRAME_UPCALL_DONE, 0, 0, "aside only"},
 	{FRAME_REPLY, 0, 0, "the other direction"},
@@ -407,8 +418,10 @@ static const struct { unsigned kind, thread; size_t head; const char *what; } ba
 
 START_TEST(test_bad_record)
 {
-	struct frame f = {.kind = (uint8_t)bad_records[_i].kind, .thread = bad_records[_i].thread,
-		.head_len = (uint32_t)bad_records[_i].head, .seq = 1};
+	struct frame f = {.kind = (uint8_t)bad_records[_i].kind,
+		.thread = bad_records[_i].thread,
+		.head_len = (uint32_t)bad_records[_i].head,
+		.seq = 1};
 	check_result(post(1, &f, sizeof(f)), -EPROTO);
 	check_result(post(2, &f, sizeof(f)), -EPROTO);
 	check_result(data(1, 0, 10), -EPROTO);
@@ -500,8 +513,10 @@ START_TEST(test_split_anywhere)
 	d = data(3, 10, 20);
 	for (unsigned i = 0; i < 20; i++)
 		body[i] = byte_at(10 + i);
-	n += frame_bytes(b + n, (struct frame){.kind = FRAME_REPLY, .seq = 2, .head_len = 3, .bulk_len = 2}, body);
-	n += frame_bytes(b + n, (struct frame){.kind = FRAME_DATA, .ctx = 3, .seq = 10, .bulk_len = 20}, body);
+	n += frame_bytes(
+		b + n, (struct frame){.kind = FRAME_REPLY, .seq = 2, .head_len = 3, .bulk_len = 2}, body);
+	n += frame_bytes(
+		b + n, (struct frame){.kind = FRAME_DATA, .ctx = 3, .seq = 10, .bulk_len = 20}, body);
 	n += frame_bytes(b + n, (struct frame){.kind = FRAME_PONG}, NULL);
 	n += frame_bytes(b + n, (struct frame){.kind = FRAME_UPCALL, .seq = 5, .head_len = 4}, body);
 	n += frame_bytes(b + n, (struct frame){.kind = FRAME_REPLY, .seq = 1}, NULL);
@@ -596,8 +611,11 @@ START_TEST(test_upcalls)
 {
 	uint8_t body[100] = {0};
 	for (uint64_t i = 1; i <= 20; i++)
-		put_frame((struct frame){.kind = i % 2 ? FRAME_UPCALL : FRAME_OUTPUT, .seq = i,
-			.head_len = i % 2 ? 4 : 0, .bulk_len = i % 2 ? 0 : 60}, body);
+		put_frame((struct frame){.kind = i % 2 ? FRAME_UPCALL : FRAME_OUTPUT,
+				  .seq = i,
+				  .head_len = i % 2 ? 4 : 0,
+				  .bulk_len = i % 2 ? 0 : 60},
+			body);
 	uint64_t next = 1;
 	while (next <= 20) {
 		struct op *o = op_new();
@@ -632,7 +650,8 @@ START_TEST(test_end_keeps_what_came)
 	if (_i == 0)
 		close(peer);
 	else
-		put_frame((struct frame){.kind = FRAME_BYE, .head_len = 7}, "\x92\x01\xa4" "done");
+		put_frame((struct frame){.kind = FRAME_BYE, .head_len = 7}, "\x92\x01\xa4"
+									    "done");
 	check_result(w2, _i ? -ESHUTDOWN : -ECONNRESET);
 	check_wait(wait_again(1, 200), 1, 10);
 	check_data(data(4, 0, 100), 0, 100);
@@ -660,7 +679,10 @@ START_TEST(test_close_answers)
 }
 END_TEST
 
-static const struct { struct frame f; const char *what; } lies[] = {
+static const struct {
+	struct frame f;
+	const char *what;
+} lies[] = {
 	{{.kind = FRAME_REPLY, .seq = 99}, "a reply to nothing"},
 	{{.kind = FRAME_REPLY, .seq = 1, .bulk_len = LIMIT_REPLY + 1}, "too much bulk"},
 	{{.kind = FRAME_DATA, .bulk_len = ~0ull}, "endless bulk"},
@@ -690,8 +712,11 @@ START_TEST(test_random_server)
 	struct op *w = wait_record(1, 1, 200), *d = data(2, 0, 100);
 	expect_record(FRAME_WAIT, 1);
 	for (int k = 0; k < 30; k++) {
-		struct frame f = {.kind = (uint8_t)(FRAME_PONG + rand() % 6), .seq = (uint64_t)(rand() % 3), .ctx = (uint64_t)(rand() % 3),
-			.bulk_len = (uint64_t)(rand() % 200), .head_len = (uint32_t)(rand() % 50)};
+		struct frame f = {.kind = (uint8_t)(FRAME_PONG + rand() % 6),
+			.seq = (uint64_t)(rand() % 3),
+			.ctx = (uint64_t)(rand() % 3),
+			.bulk_len = (uint64_t)(rand() % 200),
+			.head_len = (uint32_t)(rand() % 50)};
 		memset(b, rand(), sizeof(b));
 		memcpy(b, &f, sizeof(f));
 		if (rand() % 4 == 0)

@@ -57,7 +57,8 @@ static void accept(unsigned server, unsigned devices, const char *name)
 {
 	static uint8_t b[LIMIT_SNAPSHOT];
 	static struct snapshot s;
-	ck_assert_int_eq(snapshot_decode(b, encode(b, sizeof(b), devices, name, server ? "" : "580.1"), &s), 0);
+	ck_assert_int_eq(
+		snapshot_decode(b, encode(b, sizeof(b), devices, name, server ? "" : "580.1"), &s), 0);
 	monitor_accept(monitors[server], &s);
 }
 
@@ -211,7 +212,7 @@ START_TEST(test_session_nodes)
 	ck_assert(!tree_is_session(walk("version"), &server));
 	accept(1, 1, "B");
 	ck_assert(tree_is_session(a, &server));
-	ck_assert_uint_eq(server, 1);       /* the first that is ready */
+	ck_assert_uint_eq(server, 1); /* the first that is ready */
 	ck_assert(tree_is_session(walk("servers/fe80__1_eth0/ctl"), &server));
 	ck_assert_uint_eq(server, 2);
 }
@@ -228,7 +229,8 @@ START_TEST(test_stray_nodes)
 		for (uint64_t object = 0; object < 3; object++)
 			for (uint64_t low = 0; low < 256; low++) {
 				uint64_t node = f << 48 | object << 8 | low;
-				if (!tree_stat(node, &st) && S_ISREG(st.st_mode) && !tree_read(node, &text, &n))
+				if (!tree_stat(node, &st) && S_ISREG(st.st_mode) &&
+					!tree_read(node, &text, &n))
 					free(text);
 				tree_lookup(node, "name");
 				tree_parent(node);
