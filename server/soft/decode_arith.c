@@ -45,7 +45,7 @@ static enum handler_id by_type(const char *prefix, unsigned t)
 	char b[96];
 	snprintf(b, sizeof b, "%s_%s", prefix, ptx_type_name(t));
 	enum handler_id h = handlers_find(b);
-	if (h || is_float(t))
+	if (h || is_float(t) || t == T_U16X2 || t == T_S16X2)
 		return h;
 	for (int k = 0; k < (*ptx_type_name(t) == 's' ? 1 : 2) && !h; k++) {
 		snprintf(b, sizeof b, "%s_%c%u", prefix, "bu"[k], ptx_type_bytes(t) * 8);
@@ -110,8 +110,9 @@ static bool plain_op(struct decoder *d)
 	if (!sources)
 		return false;
 	char b[64];
-	size_t n = (size_t)snprintf(b, sizeof b, "%s", m->opcode);
 	unsigned t = m->ntypes ? m->types[m->ntypes - 1] : T_B32;
+	bool fused = op_is(d, "mad") && is_float(t);
+	size_t n = (size_t)snprintf(b, sizeof b, "%s", fused ? "fma" : m->opcode);
 	if (op_is(d, "prmt"))
 		t = T_B32;
 	if (op_is(d, "slct") || op_is(d, "testp") || op_is(d, "selp"))

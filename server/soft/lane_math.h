@@ -331,6 +331,13 @@ static inline double rcp_ftz(double a)
 	return bits_f64(f64_bits(r) & ~0xffffffffull);
 }
 
+static inline double rsqrt_ftz(double a)
+{
+	double x = bits_f64(f64_bits(a) & ~0xffffffffull);
+	x = fabs(x) < 0x1p-1022 ? copysign(0, x) : x;
+	return bits_f64(f64_bits(1 / __builtin_sqrt(x)) & ~0xffffffffull);
+}
+
 /* ---- to integers: clamped; a NaN gives 0, or the lowest value where one side has 64 bits ---- */
 #define TO_INT(D, C, F, FT, LO, HI, LOF, HIF, NANV) \
 	static inline C to_##D##_##F(FT a) \

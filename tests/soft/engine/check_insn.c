@@ -262,8 +262,12 @@ int main(int argc, char **argv)
 		return 1;
 	}
 	uint64_t in = soft_alloc(TUPLES * IN_WORDS * 8, 256), out = soft_alloc(TUPLES * 8, 256);
-	unsigned covered = 0;
+	unsigned covered = 0, distinct = 0;
 	for (unsigned k = 0; k < ntests; k++) {
+		bool first = true;
+		for (unsigned i = 0; i < k && first; i++)
+			first = strcmp(tests[i].mnemonic, tests[k].mnemonic) != 0;
+		distinct += first;
 		for (unsigned i = 0; i < TUPLES; i++)
 			for (unsigned j = 0; j < IN_WORDS; j++)
 				((uint64_t *)in)[i * IN_WORDS + j] = j + 1 < tests[k].n ? edge(tests[k].type[j + 1]) : 0;
@@ -273,7 +277,7 @@ int main(int argc, char **argv)
 		failures += bad;
 		covered += !bad;
 	}
-	printf("%s: %u of %u mnemonics as the model says\n", argc > 1 ? argv[1] : "default", covered, ntests);
+	printf("%s: %u of %u tests as the model says, %u mnemonics\n", argc > 1 ? argv[1] : "default", covered, ntests, distinct);
 	engine_module_unload(m);
 	free(text);
 	return failures != 0;

@@ -106,7 +106,7 @@ static uint64_t m_cvt(const struct test *t, const uint64_t *in)
 {
 	char to[8], from[8];
 	parse(t, to, from);
-	wide lo, hi;
+	wide lo = 0, hi = 0;
 	if (is_int(to))
 		limits(to, &lo, &hi);
 	if (is_int(from)) {

@@ -311,7 +311,7 @@ static uint64_t m_carry(const struct test *t, const uint64_t *in)
 	bool is64 = type_bits(t->type[0]) == 64;
 	unsigned __int128 a = in[0], b = in[1], full = (unsigned __int128)1 << (is64 ? 64 : 32);
 	if (starts(t, "addc"))
-		return (uint64_t)(a + b + (in[2] + in[2] >= full));
+		return (uint64_t)(a + b + ((unsigned __int128)in[2] + in[2] >= full));
 	if (starts(t, "subc"))
 		return (uint64_t)(a - b - (in[2] < in[0]));
 	/* madc.hi: the flag of mad.lo.cc on the same operands */
