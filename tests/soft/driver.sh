@@ -9,9 +9,10 @@ work=$(mktemp -d "${TMPDIR:-/tmp}/scudafs-test.XXXXXX") || exit 1
 trap 'rm -rf --one-file-system "$work"' EXIT
 # As the library was built: a program that loads a sanitized library has to be sanitized itself.
 san=()
-for kind in address thread; do
-	nm -D "$B/lib/libscuda-soft.so" | grep -q "__${kind:0:1}san_init" && san=(-fsanitize=$kind)
-done
+case $(readelf -d "$B/lib/libscuda-soft.so") in
+*libasan*) san=(-fsanitize=address) ;;
+*libtsan*) san=(-fsanitize=thread) ;;
+esac
 cc=(${CC:-gcc} -std=gnu11 -O1 -g -Wall -Wextra "${san[@]}" -D_GNU_SOURCE -I. -I"$B/gen" -pthread)
 
 "${cc[@]}" -o "$work/table" tests/soft/driver/table.c server/soft/memory.c wire/log.c &&

@@ -146,7 +146,7 @@ int main(void)
 			fat[4 + noise(&seed) % (total - 4)] ^= (char)(1 << noise(&seed) % 8);
 		char *exact = malloc(total);        /* a sanitizer sees a step past it */
 		memcpy(exact, fat, total);
-		if (image_read(&im, exact, total, 75, NULL))
+		if (image_read(&im, exact, total, 75, NULL))    /* sized: what the headers say is not trusted */
 			refusals++;
 		else
 			image_free(&im);

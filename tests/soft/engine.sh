@@ -1,0 +1,37 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# The PTX engine without the driver around it: instruction conformance in each build of the vector handlers, mutated texts, and, where nvcc is there,
+# kernels compiled from tests/soft/engine/kernels.cu.
+# limit: 300
+set -eu
+cd "$(dirname "$0")/../.."
+B=${B:-build}
+tmp=$(mktemp -d)
+trap 'rm -rf "$tmp"' EXIT
+san=
+case $B in
+*asan*) san=-fsanitize=address,undefined ;;
+*tsan*) san=-fsanitize=thread ;;
+esac
+objects=$(ls "$B"/obj/server/soft/{ptx_*,ir_*,decode*,exec_*,handlers_pick,handlers.sse2,handlers.avx2,handlers.avx512,engine,printf,builtin,fault,memory}.o)
+build() # PROGRAM SOURCE...
+{
+	local out=$tmp/$1
+	shift
+	# shellcheck disable=SC2086
+	${CC:-gcc} -std=gnu11 -D_GNU_SOURCE -O1 -g -Wall -Wextra $san -frounding-math -ffp-contract=off -fno-builtin-fma -I. -o "$out" "$@" $objects \
+		"$B/obj/wire/log.o" -lm -lpthread
+}
+build insn tests/soft/engine/check_insn.c tests/soft/engine/model_*.c
+for simd in sse2 avx2 avx512; do
+	"$tmp/insn" $simd
+done
+build mutate tests/soft/engine/check_mutate.c
+"$tmp/mutate" 400 tests/soft/engine/*.ptx
+if command -v nvcc >/dev/null; then
+	build kernels tests/soft/engine/check_kernels.c
+	for arch in 75 90; do
+		nvcc -std=c++17 -arch=compute_$arch -ptx -o "$tmp/kernels.ptx" tests/soft/engine/kernels.cu
+		"$tmp/kernels" "$tmp/kernels.ptx"
+	done
+fi
