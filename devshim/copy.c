@@ -36,7 +36,7 @@ struct untold {
 	size_t n;                   /* bytes from the first to behind the last in memory */
 	size_t bytes;
 	struct work *work;
-	uint64_t seq;
+	uint64_t transfer;
 };
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct untold *untold;
@@ -45,6 +45,9 @@ static struct untold *untold;
 struct aside {
 	struct copy copy;
 	struct context *context;
+	struct work *work;          /* of its stream; NULL in a graph */
+	_Atomic uint64_t seq;       /* the record that queued it, once known */
+	_Atomic int users;          /* who queued it and who runs it: the last one frees it */
 	bool once;
 };
 
@@ -72,7 +75,7 @@ static bool contiguous(const struct copy *k, const struct copy_side *s)
 	return (k->h == 1 || s->pitch == k->w) && (k->d == 1 || s->pitch * s->height == k->w * k->h);
 }
 
-/* Bytes that wait to be told; forgets those whose stream is known to be past them. */
+/* Bytes that wait to be told; forgets those that have come. */
 static size_t untold_bytes(uintptr_t from, size_t n, bool *overlap)
 {
 	size_t bytes = 0;
@@ -84,7 +87,7 @@ static size_t untold_bytes(uintptr_t from, size_t n, bool *overlap)
 	for (struct untold **u = &untold; *u; ) {
 		struct untold *c = *u;
 
-		if (atomic_load(&c->work->done) >= c->seq) {
+		if (!transfer_pending(c->transfer)) {
 			*u = c->next;
 			free(c);
 			continue;
@@ -97,22 +100,25 @@ static size_t untold_bytes(uintptr_t from, size_t n, bool *overlap)
 	return bytes;
 }
 
+bool copy_untold(const struct work *w)
+{
+	bool overlap, found = false;
+
+	if (!untold_bytes(0, 0, &overlap))
+		return false;
+	pthread_mutex_lock(&lock);
+	for (struct untold *u = untold; u && !found; u = u->next)
+		found = u->work == w;
+	pthread_mutex_unlock(&lock);
+	return found;
+}
+
 static void note_untold(struct untold *u)
 {
 	pthread_mutex_lock(&lock);
 	u->next = untold;
 	untold = u;
 	pthread_mutex_unlock(&lock);
-}
-
-/* Every answer brings what has finished; this one is asked for nothing else. */
-void copy_collect(void)
-{
-	int least, greatest;
-	bool overlap;
-
-	if (untold_bytes(0, 0, &overlap))
-		remote_cuCtxGetStreamPriorityRange(&least, &greatest);
 }
 
 /* ---- encoding */
@@ -267,6 +273,12 @@ static void copy_in_program(const struct copy *k)
 
 /* ---- at the stream's turn */
 
+static void aside_release(struct aside *a)
+{
+	if (atomic_fetch_sub(&a->users, 1) == 1)
+		free(a);
+}
+
 static void run_aside(void *arg)
 {
 	struct aside *a = arg;
@@ -289,8 +301,12 @@ static void run_aside(void *arg)
 	}
 	if (r)
 		log_error("an asynchronous copy of %zu bytes failed: %d", total(&a->copy), r);
-	if (a->once)
-		free(a);
+	if (!a->once)
+		return;
+	/* Its turn had come, so all before it on the stream is done. */
+	if (!copy_untold(a->work))
+		work_done_until(a->work, atomic_load(&a->seq));
+	aside_release(a);
 }
 
 uint64_t copy_note(const struct copy *k, struct context *context)
@@ -316,7 +332,7 @@ static CUresult run_later(const struct copy *k, CUstream stream, struct work *w,
 	CUresult r;
 
 	if (a) {
-		*a = (struct aside){.copy = *k, .context = context_current(), .once = once};
+		*a = (struct aside){.copy = *k, .context = context_current(), .work = w, .users = 2, .once = once};
 		id = upcall_new(run_aside, a, once, false);
 	}
 	if (!id) {
@@ -328,7 +344,7 @@ static CUresult run_later(const struct copy *k, CUstream stream, struct work *w,
 		r = handle_error(HANDLE_CUstream);
 	if (!r) {
 		put_u64(&c.out, id);
-		r = once ? call_post(&c) : wait_for(&c);
+		r = once && !work_is_full(w) ? call_post(&c) : wait_for(&c);
 	}
 	if (r) {
 		upcall_drop(id);
@@ -336,6 +352,9 @@ static CUresult run_later(const struct copy *k, CUstream stream, struct work *w,
 		return r;
 	}
 	work_gated(w, c.seq);
+	atomic_store(&a->seq, c.seq);
+	if (once)
+		aside_release(a);
 	return r;
 }
 
@@ -387,7 +406,7 @@ static CUresult to_host_told(const struct copy *k, CUstream stream, struct work 
 		free(u);
 		return r;
 	}
-	*u = (struct untold){.to = (uintptr_t)t.to, .n = span(k, &k->dst), .bytes = total(k), .work = w, .seq = c.seq};
+	*u = (struct untold){.to = (uintptr_t)t.to, .n = span(k, &k->dst), .bytes = total(k), .work = w, .transfer = id};
 	work_posted(w, c.seq);
 	note_untold(u);
 	return r;
@@ -400,7 +419,7 @@ static CUresult to_host(const struct copy *k, bool async, CUstream stream, struc
 	CUresult r;
 
 	if (async && k->dst.pinned && known && !process_blocking && !work_is_foreign(stream)) {
-		if (total(k) <= COPY_DELIVERY && untold_bytes(0, 0, &overlap) + total(k) <= COPY_DELIVERIES)
+		if (total(k) <= COPY_DELIVERY && untold_bytes(0, 0, &overlap) + total(k) <= COPY_DELIVERIES && !work_is_full(w))
 			return to_host_told(k, stream, w);
 		return run_later(k, stream, w, true);
 	}

@@ -39,5 +39,6 @@ static inline bool copy_is_host(const struct copy *k)
 {
 	return k->src.type == CU_MEMORYTYPE_HOST || k->dst.type == CU_MEMORYTYPE_HOST;
 }
-/* Before a host function: has the bytes of finished copies brought, which it may look at. */
-void copy_collect(void);
+/* True when the stream has copies whose bytes have not come, so that nothing may be said of it without asking the server. */
+struct work;
+bool copy_untold(const struct work *w);

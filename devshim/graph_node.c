@@ -109,7 +109,7 @@ CUresult cuGraphAddHostNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgr
 		return r;
 	if (!phGraphNode || !nodeParams || !nodeParams->fn || !handle_live(HANDLE_CUgraph, hGraph))
 		return CUDA_ERROR_INVALID_VALUE;
-	id = host_function_note(nodeParams->fn, nodeParams->userData, context_current());
+	id = host_function_note(nodeParams->fn, nodeParams->userData);
 	if (!id)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	r = add_upcall(phGraphNode, hGraph, dependencies, numDependencies, id, &n);
@@ -141,7 +141,7 @@ static CUresult host_set(CUgraphExec e, CUgraphNode hNode, const CUDA_HOST_NODE_
 		return r;
 	if (!n || !n->host.fn || !p || !p->fn)
 		return CUDA_ERROR_INVALID_VALUE;
-	id = host_function_note(p->fn, p->userData, context_current());
+	id = host_function_note(p->fn, p->userData);
 	if (!id)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	r = set_upcall(e, hNode, id);

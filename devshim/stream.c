@@ -357,43 +357,45 @@ struct host_function {
 	CUstreamCallback callback;
 	CUstream stream;
 	void *data;
-	bool once;
-	struct context *context;
+	struct work *work;          /* of its stream; NULL in a graph */
+	_Atomic uint64_t seq;       /* the record that queued it, once known */
+	_Atomic int users;          /* who queued it and who runs it: the last one frees it; 0 in a graph */
 };
 
+static void host_function_release(struct host_function *h)
+{
+	if (atomic_fetch_sub(&h->users, 1) == 1)
+		free(h);
+}
+
+/* Copies that are done came with the request to run it. */
 static void run_host_function(void *arg)
 {
 	struct host_function *h = arg;
 	struct thread *t = thread_self();
-	struct host_function f = *h;
 
-	/* Copies that are done by now are in place before it looks. */
-	if (t) {
-		struct context *was = t->current;
-
-		t->current = f.context;
-		copy_collect();
-		t->current = was;
-	}
-	if (f.once)
-		free(h);
 	if (t)
 		t->host_function = true;
-	if (f.fn)
-		f.fn(f.data);
+	if (h->fn)
+		h->fn(h->data);
 	else
-		f.callback(f.stream, CUDA_SUCCESS, f.data);
+		h->callback(h->stream, CUDA_SUCCESS, h->data);
 	if (t)
 		t->host_function = false;
+	if (!h->work)
+		return;
+	if (!copy_untold(h->work))
+		work_done_until(h->work, atomic_load(&h->seq));
+	host_function_release(h);
 }
 
-uint64_t host_function_note(CUhostFn fn, void *data, struct context *context)
+uint64_t host_function_note(CUhostFn fn, void *data)
 {
 	struct host_function *h = malloc(sizeof *h);
 	uint64_t id = 0;
 
 	if (h) {
-		*h = (struct host_function){.fn = fn, .data = data, .context = context};
+		*h = (struct host_function){.fn = fn, .data = data};
 		id = upcall_new(run_host_function, h, false, true);
 	}
 	if (!id)
@@ -401,7 +403,8 @@ uint64_t host_function_note(CUhostFn fn, void *data, struct context *context)
 	return id;
 }
 
-static CUresult add_host_function(CUstream stream, struct work *w, struct host_function f)
+/* In a capture it stays for all replays: graphs do not tell when the last one is over. */
+static CUresult add_host_function(CUstream stream, struct work *w, bool once, CUhostFn fn, CUstreamCallback callback, void *data)
 {
 	struct host_function *h = malloc(sizeof *h);
 	struct call c;
@@ -409,8 +412,9 @@ static CUresult add_host_function(CUstream stream, struct work *w, struct host_f
 	CUresult r;
 
 	if (h) {
-		*h = f;
-		id = upcall_new(run_host_function, h, f.once, true);
+		*h = (struct host_function){.fn = fn, .callback = callback, .stream = stream, .data = data,
+			.work = once ? w : NULL, .users = once ? 2 : 0};
+		id = upcall_new(run_host_function, h, once, true);
 	}
 	if (!id) {
 		free(h);
@@ -420,7 +424,7 @@ static CUresult add_host_function(CUstream stream, struct work *w, struct host_f
 	if (!r) {
 		put_handle(&c, HANDLE_CUstream, stream);
 		put_u64(&c.out, id);
-		if (work_capturing()) {
+		if (work_capturing() || work_is_full(w)) {
 			r = call_wait(&c);
 			r = call_end(&c, r);
 		} else {
@@ -433,6 +437,9 @@ static CUresult add_host_function(CUstream stream, struct work *w, struct host_f
 		return r;
 	}
 	work_gated(w, c.seq);
+	atomic_store(&h->seq, c.seq);
+	if (once)
+		host_function_release(h);
 	return r;
 }
 
@@ -457,8 +464,7 @@ CUresult cuLaunchHostFunc(CUstream hStream, CUhostFn fn, void *userData)
 		r = is_capturing(hStream, &capturing);
 	if (r)
 		return r;
-	return add_host_function(hStream, w, (struct host_function){.fn = fn, .data = userData, .once = !capturing,
-		.context = context_current()});
+	return add_host_function(hStream, w, !capturing, fn, NULL, userData);
 }
 
 CUresult cuStreamAddCallback(CUstream hStream, CUstreamCallback callback, void *userData, unsigned int flags)
@@ -475,6 +481,5 @@ CUresult cuStreamAddCallback(CUstream hStream, CUstreamCallback callback, void *
 		return r;
 	if (capturing)
 		return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
-	return add_host_function(hStream, w, (struct host_function){.callback = callback, .stream = hStream, .data = userData,
-		.once = true, .context = context_current()});
+	return add_host_function(hStream, w, true, NULL, callback, userData);
 }

@@ -78,6 +78,15 @@ static struct pending *take(uint64_t id)
 	return p;
 }
 
+bool transfer_pending(uint64_t id)
+{
+	pthread_mutex_lock(&table.lock);
+	struct pending *p = table.slot[id % SLOTS];
+	bool there = p && p->id == id;
+	pthread_mutex_unlock(&table.lock);
+	return there;
+}
+
 static void put_back(struct pending *p)
 {
 	pthread_mutex_lock(&table.lock);

@@ -27,6 +27,8 @@ static inline uint64_t transfer_new_plain(void *to, size_t n)
 }
 /* Forgets a transfer whose call failed. */
 void transfer_drop(uint64_t id);
+/* True until the bytes have come or the transfer was given up. */
+bool transfer_pending(uint64_t id);
 /* For a wait that was sent and brings its bytes as data: takes them as they come, then the answer to record
  * `seq`. Returns 0 or -errno. */
 struct answer;

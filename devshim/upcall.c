@@ -54,14 +54,14 @@ static struct {
 	.turn_came = PTHREAD_COND_INITIALIZER};
 static _Thread_local bool inside __attribute__((tls_model("initial-exec")));
 
-static void print(const uint8_t *p, size_t n)
+static void print(int fd, const uint8_t *p, size_t n)
 {
 	while (n) {
-		long r = syscall(SYS_write, STDOUT_FILENO, p, n);
+		long r = syscall(SYS_write, fd, p, n);
 		if (r < 0 && errno == EINTR)
 			continue;
 		if (r <= 0)
-			return;     /* the program has closed its standard output */
+			return;     /* the program has closed it */
 		p += r;
 		n -= (size_t)r;
 	}
@@ -161,7 +161,7 @@ static int frames(const uint8_t *p, size_t n)
 			return -EPROTO;
 		const uint8_t *head = p + sizeof f, *bulk = head + f.head_len;
 		if (f.kind == FRAME_OUTPUT) {
-			print(bulk, f.bulk_len);
+			print(f.flags & FRAME_STDERR ? STDERR_FILENO : STDOUT_FILENO, bulk, f.bulk_len);
 			pthread_mutex_lock(&upcall.lock);
 			upcall.printed++;
 			pthread_cond_broadcast(&upcall.printed_more);

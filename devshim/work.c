@@ -5,13 +5,17 @@
  * Thread rule: see work.h. `lock` guards the lists; entries are read without it. */
 #include "devshim/work.h"
 
+#include <errno.h>
 #include <limits.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include "cuda.calls.h"
 #include "devshim/call.h"
 #include "devshim/handle.h"
+
+#define ROOM_MS 50      /* for host functions to go on */
 
 struct stream_set {
 	struct stream_set *next;
@@ -26,6 +30,9 @@ static struct stream_set *_Atomic sets;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static _Atomic uint64_t newest;     /* number of the newest record that gave any stream work */
 static _Thread_local struct stream_set *recent;
+static pthread_mutex_t room_lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t room = PTHREAD_COND_INITIALIZER;
+static _Atomic int waiting;
 
 static void raise_to(_Atomic uint64_t *v, uint64_t to)
 {
@@ -192,8 +199,40 @@ uint64_t work_mark(void) { return get(&newest); }
 
 void work_done_until(struct work *w, uint64_t seq)
 {
-	if (w)
-		raise_to(&w->done, seq);
+	if (!w || !seq || w == &w->set->per_thread)
+		return;
+	raise_to(&w->done, seq);
+	if (!atomic_load(&waiting))
+		return;
+	pthread_mutex_lock(&room_lock);
+	pthread_cond_broadcast(&room);
+	pthread_mutex_unlock(&room_lock);
+}
+
+bool work_wait_room(struct work *w)
+{
+	uint64_t done = get(&w->done);
+	struct timespec end;
+	int saved = errno, r = 0;
+
+	/* Held by something that does not move: the program itself, perhaps this very thread. */
+	if (atomic_load(&w->stuck) == done)
+		return false;
+	clock_gettime(CLOCK_REALTIME, &end);
+	end.tv_nsec += ROOM_MS * 1000000L;
+	end.tv_sec += end.tv_nsec / 1000000000L;
+	end.tv_nsec %= 1000000000L;
+	atomic_fetch_add(&waiting, 1);
+	pthread_mutex_lock(&room_lock);
+	while (!r && get(&w->done) == done)
+		r = pthread_cond_timedwait(&room, &room_lock, &end);
+	pthread_mutex_unlock(&room_lock);
+	atomic_fetch_sub(&waiting, 1);
+	errno = saved;
+	if (get(&w->done) != done)
+		return get(&w->last) - get(&w->done) <= WORK_BEHIND_GATE;
+	atomic_store(&w->stuck, done);
+	return false;
 }
 
 void work_done(struct work *w, uint64_t mark)

@@ -11,7 +11,7 @@
 #include "devshim/context.h"
 #include "wire/cuda_types.h"
 
-/* Records that may follow a host function without a wait; the driver's own queue is deeper. */
+/* Records of a stream with host functions that may be unfinished; the driver's own queue is deeper. */
 #define WORK_BEHIND_GATE 256
 
 struct stream_set;
@@ -25,6 +25,7 @@ struct work {
 	unsigned flags;             /* as cuStreamCreate's */
 	int priority;               /* as cuStreamGetPriority answers; INT_MIN: not known */
 	_Atomic uint64_t id;        /* of cuStreamGetId; 0: not known */
+	_Atomic uint64_t stuck;     /* `done` when a wait for room was in vain */
 };
 
 /* That of a stream value as the application gave it (0 follows the flavour of the call), in the current context where it is a default stream. NULL
@@ -43,13 +44,15 @@ void work_gated(struct work *w, uint64_t seq);
 /* True when an earlier host function may hold the stream. */
 bool work_is_gated(struct work *w);
 
-/* True when so much stands behind a host function that the driver's queue may be full, which would hold up the server: then a call has to wait. */
+/* True when so much stands behind a host function that the driver's queue may be full, which would hold up the server: then a call has to wait. Gives
+ * the host functions a moment to go on before it says so. */
+bool work_wait_room(struct work *w);
 static inline bool work_is_full(struct work *w)
 {
-	uint64_t gate = atomic_load_explicit(&w->gate, memory_order_relaxed);
+	uint64_t done = atomic_load_explicit(&w->done, memory_order_relaxed);
 
-	return __builtin_expect(gate > atomic_load_explicit(&w->done, memory_order_relaxed), 0) &&
-		gate + WORK_BEHIND_GATE < atomic_load_explicit(&w->last, memory_order_relaxed);
+	return __builtin_expect(atomic_load_explicit(&w->gate, memory_order_relaxed) > done, 0) &&
+		atomic_load_explicit(&w->last, memory_order_relaxed) - done > WORK_BEHIND_GATE && !work_wait_room(w);
 }
 
 /* True when the stream, or one that it waits for by the rules of the default stream, may have unfinished work. */
@@ -62,7 +65,7 @@ void work_done(struct work *w, uint64_t mark);
 void work_context_done(struct context *c, uint64_t mark);
 /* The context has died, and its work with it. */
 void work_context_died(struct context *c);
-/* The work of one record and of those before it on its stream is done. */
+/* The work of one record and of those before it on its stream is done. Says nothing about a per-thread default stream, which several threads share. */
 void work_done_until(struct work *w, uint64_t seq);
 
 /* Captures under way in the process: while there are any, nothing is answered from here. */

@@ -199,11 +199,7 @@ static int piece_finished(struct later *l, bool callback)
 {
 	struct delivery_later *d = (struct delivery_later *)l;
 
-	if (callback)
-		return 0;
-	CUresult r = drv.cuEventQuery(d->piece->event);
-
-	return r == CUDA_ERROR_NOT_READY ? 0 : r ? -1 : 1;
+	return piece_state(d->piece, callback);
 }
 
 static void later_release(struct later *l)
@@ -227,14 +223,7 @@ static CUresult deliver(struct exec *x, const struct box *b, uint64_t transfer, 
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	}
 	r = issue(b, &(struct part){.w = b->w, .h = b->h, .d = b->d}, piece->p);
-	if (!r) {
-		CUstreamCaptureMode mode = capture_relax();
-
-		r = drv.cuEventRecord(piece->event, b->stream);
-		if (r)
-			drv.cuStreamSynchronize(b->stream);
-		capture_restore(mode);
-	}
+	r = r ? r : piece_mark(piece, b->stream);
 	if (r) {
 		piece_release(piece);
 		free(d);

@@ -24,6 +24,7 @@ struct stage {
 	unsigned long long id;
 	uint8_t *base;
 	bool registered;
+	CUdeviceptr device;             /* the arena's address for the device; 0: not mapped */
 	struct slot slot[SLOTS];
 	unsigned turn;
 	CUstream stream;
@@ -67,7 +68,10 @@ static struct stage *stage_create(CUcontext ctx, unsigned long long id)
 	s->ctx = ctx;
 	s->id = id;
 	mode = capture_relax();
-	s->registered = !drv.cuMemHostRegister_v2(s->base, STAGE_BYTES, CU_MEMHOSTREGISTER_PORTABLE);
+	s->registered = !drv.cuMemHostRegister_v2(s->base, STAGE_BYTES, CU_MEMHOSTREGISTER_PORTABLE |
+		CU_MEMHOSTREGISTER_DEVICEMAP);
+	if (!s->registered || drv.cuMemHostGetDevicePointer_v2(&s->device, s->base, 0))
+		s->device = 0;
 	if (!s->registered)
 		log_debug("staging memory is not pinned: copies take the driver's own way");
 	for (int i = 0; i < SLOTS; i++) {
@@ -223,13 +227,15 @@ struct piece *piece_take(size_t n)
 {
 	struct stage *s = stage_get();
 	struct piece *p = s ? calloc(1, sizeof *p) : NULL;
-	unsigned granules = (unsigned)((n + GRANULE - 1) / GRANULE);
+	size_t word = (n + 7) / 8 * 8, room = word + 8;
+	unsigned granules = (unsigned)((room + GRANULE - 1) / GRANULE);
 	int at = -1;
 
 	if (!p)
 		return NULL;
 	p->stage = s;
 	p->n = n;
+	p->room = room;
 	pthread_mutex_lock(&lock);
 	s->pieces++;
 	if (granules <= GRANULES)
@@ -240,6 +246,11 @@ struct piece *piece_take(size_t n)
 		p->event = s->event[--s->nevents];
 	pthread_mutex_unlock(&lock);
 	p->p = at >= 0 ? s->base + SLOTS * STAGE_SLOT + (size_t)at * GRANULE : NULL;
+	if (p->p) {
+		p->word = (volatile uint32_t *)(p->p + word);
+		*p->word = 0;
+		p->word_device = s->device ? s->device + (size_t)(p->p - s->base) + word : 0;
+	}
 	if (p->p && p->event)
 		return p;
 	CUstreamCaptureMode mode = capture_relax();
@@ -248,9 +259,17 @@ struct piece *piece_take(size_t n)
 		void *own = NULL;
 
 		p->own = true;
-		if (drv.cuMemHostAlloc(&own, n, CU_MEMHOSTALLOC_PORTABLE))
+		if (drv.cuMemHostAlloc(&own, room, CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP))
 			own = NULL;
 		p->p = own;
+		if (own) {
+			CUdeviceptr device = 0;
+
+			p->word = (volatile uint32_t *)(p->p + word);
+			*p->word = 0;
+			if (!drv.cuMemHostGetDevicePointer_v2(&device, own, 0))
+				p->word_device = device + word;
+		}
 	}
 	if (!p->event && drv.cuEventCreate(&p->event, CU_EVENT_DISABLE_TIMING))
 		p->event = NULL;
@@ -261,6 +280,31 @@ struct piece *piece_take(size_t n)
 	return NULL;
 }
 
+CUresult piece_mark(struct piece *p, CUstream stream)
+{
+	CUstreamCaptureMode mode = capture_relax();
+	CUresult r;
+
+	if (p->word_device && drv.cuStreamWriteValue32_v2(stream, p->word_device, 1, CU_STREAM_WRITE_VALUE_DEFAULT))
+		p->word_device = 0;
+	r = drv.cuEventRecord(p->event, stream);
+	if (r)
+		drv.cuStreamSynchronize(stream);
+	capture_restore(mode);
+	return r;
+}
+
+int piece_state(struct piece *p, bool blind)
+{
+	if (p->word && __atomic_load_n(p->word, __ATOMIC_ACQUIRE))
+		return 1;
+	if (blind)
+		return 0;
+	CUresult r = drv.cuEventQuery(p->event);
+
+	return r == CUDA_ERROR_NOT_READY ? 0 : r ? -1 : 1;
+}
+
 void piece_release(struct piece *p)
 {
 	struct stage *s = p->stage;
@@ -269,7 +313,7 @@ void piece_release(struct piece *p)
 	pthread_mutex_lock(&lock);
 	if (!p->own && p->p)
 		memset(s->used + (size_t)(p->p - (s->base + SLOTS * STAGE_SLOT)) / GRANULE, 0,
-			(p->n + GRANULE - 1) / GRANULE);
+			(p->room + GRANULE - 1) / GRANULE);
 	if (p->event && s->nevents < POOLED_EVENTS)
 		s->event[s->nevents++] = p->event;
 	else

@@ -33,15 +33,22 @@ void stage_release(struct stage *s, struct slot *slot);
 /* A stream of the server's own in this context that waits for no other: NULL when it cannot be made. */
 CUstream stage_stream(struct stage *s);
 
-/* A small piece of pinned memory with an event, for a delivery. */
+/* A small piece of pinned memory for a delivery. Its end is told by an event, and by a word that the stream itself writes, which can be read where no driver
+ * function may be called. */
 struct piece {
 	struct stage *stage;
 	uint8_t *p;
-	size_t n;
+	size_t n, room;         /* bytes of the delivery; with the word behind them */
+	volatile uint32_t *word;
+	uint64_t word_device;   /* its address for the device; 0: there is none */
 	CUevent event;
 	bool own;               /* an allocation of its own, the arena was full */
 };
 struct piece *piece_take(size_t n);
+/* What `stream` has in it now is the delivery's copy. */
+CUresult piece_mark(struct piece *p, CUstream stream);
+/* 1 done, 0 not yet or not known (`blind`: without asking the driver), -1 failed. */
+int piece_state(struct piece *p, bool blind);
 void piece_release(struct piece *p);
 
 /* The calling thread's capture mode, relaxed for calls of the server's own between these two. */
