@@ -41,6 +41,8 @@ static void *drain(void *arg)
 
 	while (read((int)(intptr_t)arg, waste, sizeof waste) > 0)
 		;
+	/* A session that ends waits for its BYE to have been read. */
+	close((int)(intptr_t)arg);
 	return NULL;
 }
 
@@ -60,7 +62,8 @@ static void setup_session(void)
 	s->calls = CALL_COUNT;
 	for (unsigned i = 0; i < CALL_COUNT; i++)
 		s->call[i] = i;
-	if (socketpair(AF_UNIX, SOCK_STREAM, 0, pair) || stream_accept(pair[0], NULL, 1000, &s->stream,
+	if (socketpair(AF_UNIX, SOCK_STREAM, 0, pair) ||
+	    stream_accept(pair[0], NULL, 1000, &s->stream,
 			&identity, &why) ||
 	    pthread_create(&thread, NULL, drain, (void *)(intptr_t)pair[1]))
 		_exit(99);
