@@ -200,6 +200,73 @@ START_TEST(host_function)
 }
 END_TEST
 
+/* Copies whose completion is told later: small ones lie in the answer that tells it, large ones came before it,
+ * and none is missing or comes twice. A host function's call brings them, too. */
+START_TEST(deliveries)
+{
+	enum { SMALL = 300, LARGE = 3, BYTES = 60000 };
+	struct client c;
+	struct reply r = {0};
+	uint64_t p, wait, seen[SMALL + LARGE + 1] = {0};
+
+	client_start(&c);
+	client_hello(&c);
+	client_context(&c);
+	ck_assert_int_eq(client_reply(&c, &r, CALL(&c, FRAME_WAIT, cuMemAlloc_v2, 1, PRIMARY, BYTES)), 0);
+	p = get_u64(&r.m);
+	for (int host_function = 0; host_function < 2; host_function++) {
+		memset(seen, 0, sizeof seen);
+		CALL(&c, FRAME_POST, cuMemsetD8Async, 1, PRIMARY, p, 0x5a + host_function, BYTES, 0);
+		for (uint64_t t = 1; t <= SMALL + LARGE; t++)
+			CALL(&c, FRAME_POST, cuMemcpyDtoHAsync_v2, 1 + t % 3, PRIMARY, COPY_ASYNC, 0, p,
+					t <= SMALL ? 8 * t : BYTES, t);
+		if (host_function)
+			CALL(&c, FRAME_POST, cuLaunchHostFunc, 1, PRIMARY, 0, 77);
+		wait = CALL(&c, FRAME_WAIT, cuStreamSynchronize, 1, PRIMARY, 0);
+		for (bool over = false; !over;) {
+			const struct delivery *d;
+			const uint8_t *inlined;
+			size_t room;
+
+			client_frame(&c, &r);
+			if (r.f.kind == FRAME_DATA) {
+				ck_assert_uint_le(r.f.ctx, SMALL + LARGE);
+				ck_assert_uint_eq(r.f.seq, seen[r.f.ctx]);
+				seen[r.f.ctx] += r.f.bulk_len;
+				ck_assert_uint_eq(r.bulk[r.f.bulk_len - 1], 0x5a + host_function);
+				continue;
+			}
+			if (r.f.kind == FRAME_PONG)
+				continue;
+			d = (const struct delivery *)r.bulk;
+			inlined = r.bulk + r.f.deliveries * sizeof *d;
+			room = r.f.bulk_len - r.f.deliveries * sizeof *d;
+			for (unsigned i = 0; i < r.f.deliveries; i++, d++) {
+				ck_assert_uint_ge(d->transfer, 1);
+				ck_assert_uint_le(d->transfer, SMALL + LARGE);
+				if (d->bytes > DELIVERY_INLINE || d->bytes > room)
+					continue;
+				ck_assert_uint_eq(inlined[d->bytes - 1], 0x5a + host_function);
+				seen[d->transfer] += d->bytes;
+				inlined += d->bytes;
+				room -= d->bytes;
+			}
+			ck_assert_uint_eq(room, 0);
+			if (r.f.kind == FRAME_UPCALL)
+				client_send(&c, (struct frame){.kind = FRAME_UPCALL_DONE, .seq = r.f.seq},
+						NULL, NULL, 0);
+			over = r.f.kind == FRAME_REPLY && r.f.seq == wait;
+		}
+		for (uint64_t t = 1; t <= SMALL + LARGE; t++)
+			ck_assert_msg(seen[t] == (t <= SMALL ? 8 * t : BYTES), "transfer %d has %d bytes",
+					(int)t,
+					(int)seen[t]);
+	}
+	client_close(&c);
+	free(r.bulk);
+}
+END_TEST
+
 /* Many threads, each with a wait under way at the same time; they end and come again. */
 START_TEST(threads)
 {
@@ -485,6 +552,7 @@ int main(void)
 	tcase_add_test(t, failed_posts);
 	tcase_add_test(t, unknown_calls);
 	tcase_add_test(t, host_function);
+	tcase_add_test(t, deliveries);
 	tcase_add_test(t, threads);
 	tcase_add_test(t, order);
 	tcase_add_loop_test(t, bad_frames, 0, sizeof bad / sizeof *bad);

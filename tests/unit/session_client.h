@@ -17,6 +17,7 @@
 #include "server/exec.h"
 #include "server/report.h"
 #include "server/session.h"
+#include "wire/copy.h"
 #include "wire/frame.h"
 #include "wire/log.h"
 #include "wire/msg.h"
