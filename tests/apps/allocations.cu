@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Thousands of allocations of many sizes, freed in another order and made again: none overlap, each keeps its bytes, and
-// at the end as much memory is free as at the start.
+// Thousands of allocations of many sizes, freed in another order and made again: none overlap, each keeps its
+// bytes, and at the end as much memory is free as at the start.
 #include "app.h"
 #include <algorithm>
 #include <vector>
@@ -58,7 +58,8 @@ int main(void)
 			live.pop_back();
 		}
 	}
-	std::sort(live.begin(), live.end(), [](const struct piece &a, const struct piece &b) { return a.p < b.p; });
+	std::sort(live.begin(), live.end(), [](const struct piece &a,
+			const struct piece &b) { return a.p < b.p; });
 	for (size_t i = 0; i + 1 < live.size(); i++)
 		if (live[i].p + live[i].words > live[i + 1].p)
 			fail("allocations %zu and %zu overlap", i, i + 1);

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What every program in this folder shares: how it fails, passes and skips, its repeatable random numbers, and running
- * a piece in a child process. Each program checks itself: exit 0 and a last line `PASS name`, exit 77 and `SKIP name:
- * why` where the device lacks what is tested, else non-zero after a line that tells what differs. Nothing that a program
- * prints depends on time or placement, but for lines that begin with "~ ". Works from C (driver API) and nvcc (runtime).
- * fork_run forks before the parent has touched CUDA, or not at all: a child after cuInit has no CUDA. */
+/* What every program in this folder shares: how it fails, passes and skips, its repeatable random numbers,
+ * and running a piece in a child process. Each program checks itself: exit 0 and a last line `PASS name`,
+ * exit 77 and `SKIP name: why` where the device lacks what is tested, else non-zero after a line that
+ * tells what differs. Nothing that a program prints depends on time or placement, but for lines that begin
+ * with "~ ". Works from C (driver API) and nvcc (runtime). fork_run forks before the parent has touched
+ * CUDA, or not at all: a child after cuInit has no CUDA. */
 #pragma once
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
@@ -113,7 +114,8 @@ __attribute__((unused)) static void same_bytes(const char *what, const void *got
 			fail("%s: byte %zu of %zu is %#x, expected %#x", what, i, n, g[i], w[i]);
 }
 
-__attribute__((unused)) static void close_to(const char *what, size_t i, double got, double want, double tolerance)
+__attribute__((unused)) static void close_to(const char *what, size_t i, double got, double want,
+		double tolerance)
 {
 	double d = fabs(got - want), scale = fabs(want) > 1 ? fabs(want) : 1;
 
@@ -147,7 +149,8 @@ __attribute__((unused)) static void fork_check(const char *what, int (*f)(void *
 	int status = fork_run(f, arg, limit);
 
 	if (WIFSIGNALED(status))
-		fail("%s: %s", what, WTERMSIG(status) == SIGALRM ? "time limit" : strsignal(WTERMSIG(status)));
+		fail("%s: %s", what, WTERMSIG(status) == SIGALRM ? "time limit"
+				: strsignal(WTERMSIG(status)));
 	if (WEXITSTATUS(status))
 		fail("%s: exit status %d", what, WEXITSTATUS(status));
 }
@@ -160,10 +163,12 @@ __attribute__((unused)) static void ck(cudaError_t e, const char *what, const ch
 	if (e != cudaSuccess)
 		fail("%s:%d: %s -> %s", file, line, what, cudaGetErrorName(e));
 }
-__attribute__((unused)) static void expect(cudaError_t e, cudaError_t want, const char *what, const char *file, int line)
+__attribute__((unused)) static void expect(cudaError_t e, cudaError_t want, const char *what,
+		const char *file, int line)
 {
 	if (e != want)
-		fail("%s:%d: %s -> %s, expected %s", file, line, what, cudaGetErrorName(e), cudaGetErrorName(want));
+		fail("%s:%d: %s -> %s, expected %s", file, line, what, cudaGetErrorName(e),
+				cudaGetErrorName(want));
 }
 #endif
 
@@ -176,7 +181,8 @@ __attribute__((unused)) static const char *drv_name(CUresult r)
 
 	return cuGetErrorName(r, &s) == CUDA_SUCCESS && s ? s : "(no name)";
 }
-__attribute__((unused)) static void drv(CUresult r, CUresult want, const char *what, const char *file, int line)
+__attribute__((unused)) static void drv(CUresult r, CUresult want, const char *what, const char *file,
+		int line)
 {
 	if (r != want)
 		fail("%s:%d: %s -> %s, expected %s", file, line, what, drv_name(r), drv_name(want));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// assert in a kernel: the launch succeeds, the synchronize reports cudaErrorAssert, the error sticks, and the message with
-// file, line, block, thread and text appears on stderr. In a child, whose stderr is read back.
+// assert in a kernel: the launch succeeds, the synchronize reports cudaErrorAssert, the error sticks, and the
+// message with file, line, block, thread and text appears on stderr. In a child, whose stderr is read back.
 #include "app.h"
 #include <assert.h>
 
@@ -42,7 +42,8 @@ int main(void)
 	text[n] = 0;
 	if (!WIFEXITED(status) || WEXITSTATUS(status))
 		fail("child ended with status %#x, stderr: %s", status, text);
-	if (!strstr(text, "assert.cu:") || !strstr(text, "block: [0,0,0]") || !strstr(text, "thread: [31,0,0]") ||
+	if (!strstr(text, "assert.cu:") || !strstr(text, "block: [0,0,0]") || !strstr(text,
+			"thread: [31,0,0]") ||
 	    !strstr(text, "`(int)threadIdx.x < limit`"))
 		fail("message is: %s", text);
 	return pass();

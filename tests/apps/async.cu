@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Observable completion of asynchronous copies: pinned memory is written when, and only when, a query, an event, a
-// synchronize or a host function says so; pageable copies are done on return (to the host) or have taken their bytes (to
-// the device); a pinned source is read when the stream gets there, so a host function in front of the copy may fill it.
+// Observable completion of asynchronous copies: pinned memory is written when, and only when, a query, an
+// event, a synchronize or a host function says so; pageable copies are done on return (to the host) or have
+// taken their bytes (to the device); a pinned source is read when the stream gets there, so a host function
+// in front of the copy may fill it.
 #include "app.h"
 #include <semaphore.h>
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Atomics: every operation and width on global and shared memory, compare-and-swap loops (float maximum, double
-// product), a spin lock between blocks and one within a warp, and a ticket that gives each thread its own number.
+// Atomics: every operation and width on global and shared memory, compare-and-swap loops (float maximum,
+// double product), a spin lock between blocks and one within a warp, and a ticket that gives each thread its
+// own number.
 #include "app.h"
 
 enum { BLOCKS = 16, THREADS = 128, N = BLOCKS * THREADS };
@@ -120,7 +121,8 @@ static void check(const char *where, const struct cells *c)
 #define IS(field, want) \
 	do { \
 		if (c->field != (want)) \
-			fail("%s: " #field " is %.17g, expected %.17g", where, (double)c->field, (double)(want)); \
+			fail("%s: " #field " is %.17g, expected %.17g", where, (double)c->field, \
+			     (double)(want)); \
 	} while (0)
 	IS(add, (int)sum);
 	IS(sub, (int)(-2 * sum));

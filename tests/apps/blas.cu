@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// cuBLAS, single and half precision and strided batches, and cuBLASLt by way of it, against the host: NVIDIA's libraries
-// carry machine code only, so this needs a real GPU. Linked as a library, since that is how frameworks have it.
+// cuBLAS, single and half precision and strided batches, and cuBLASLt by way of it, against the host:
+// NVIDIA's libraries carry machine code only, so this needs a real GPU. Linked as a library, since that is
+// how frameworks have it.
 #include "app.h"
 #include <cublas_v2.h>
 #include <cuda_fp16.h>
@@ -11,7 +12,8 @@ static void blas(cublasStatus_t s, const char *what, int line)
 {
 	if (s == CUBLAS_STATUS_SUCCESS)
 		return;
-	if (s == CUBLAS_STATUS_ARCH_MISMATCH || s == CUBLAS_STATUS_NOT_INITIALIZED || s == CUBLAS_STATUS_NOT_SUPPORTED) {
+	if (s == CUBLAS_STATUS_ARCH_MISMATCH || s == CUBLAS_STATUS_NOT_INITIALIZED ||
+			s == CUBLAS_STATUS_NOT_SUPPORTED) {
 		cudaDeviceProp p;
 
 		if (cudaGetDeviceProperties(&p, 0) == cudaSuccess && strstr(p.name, "software"))
@@ -21,7 +23,8 @@ static void blas(cublasStatus_t s, const char *what, int line)
 }
 
 template <typename T>
-static void check(const char *what, const std::vector<T> &a, const std::vector<T> &b, const std::vector<T> &c, int m, int n, int k,
+static void check(const char *what, const std::vector<T> &a, const std::vector<T> &b, const std::vector<T> &c,
+		int m, int n, int k,
 		  double tolerance)
 {
 	for (int j = 0; j < n; j++)
@@ -61,7 +64,8 @@ int main(void)
 	CK(cudaMemcpyAsync(c.data(), dc, M * N * 4, cudaMemcpyDeviceToHost, s));
 	CK(cudaStreamSynchronize(s));
 	check("sgemm", a, b, c, M, N, K, 1e-4);
-	BLAS(cublasSgemmStridedBatched(h, CUBLAS_OP_N, CUBLAS_OP_N, M, N, K, &one, da, M, M * K, db, K, K * N, &zero, dc, M, M * N, BATCH));
+	BLAS(cublasSgemmStridedBatched(h, CUBLAS_OP_N, CUBLAS_OP_N, M, N, K, &one, da, M, M * K, db, K, K * N,
+			&zero, dc, M, M * N, BATCH));
 	CK(cudaMemcpyAsync(c.data(), dc, c.size() * 4, cudaMemcpyDeviceToHost, s));
 	CK(cudaStreamSynchronize(s));
 	for (int i = 0; i < BATCH; i++)
@@ -79,7 +83,8 @@ int main(void)
 		hb[i] = __float2half(b[i]);
 	CK(cudaMemcpy(da, ha.data(), ha.size() * 2, cudaMemcpyHostToDevice));
 	CK(cudaMemcpy(db, hb.data(), hb.size() * 2, cudaMemcpyHostToDevice));
-	BLAS(cublasGemmEx(h, CUBLAS_OP_N, CUBLAS_OP_N, M, N, K, &one, da, CUDA_R_16F, M, db, CUDA_R_16F, K, &zero, dc, CUDA_R_16F, M,
+	BLAS(cublasGemmEx(h, CUBLAS_OP_N, CUBLAS_OP_N, M, N, K, &one, da, CUDA_R_16F, M, db, CUDA_R_16F, K,
+			&zero, dc, CUDA_R_16F, M,
 			  CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT));
 	CK(cudaMemcpyAsync(hc.data(), dc, hc.size() * 2, cudaMemcpyDeviceToHost, s));
 	CK(cudaStreamSynchronize(s));

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Contexts of the program's own: create, the stack of current contexts, per-thread current context, objects that belong to
- * one, what dies with one, the primary context beside them, limits, ids and flags. */
+/* Contexts of the program's own: create, the stack of current contexts, per-thread current context,
+ * objects that belong to one, what dies with one, the primary context beside them, limits, ids and flags. */
 #include <cuda.h>
 #include "app.h"
 
 static const char ptx[] =
 	".version 7.5\n.target sm_75\n.address_size 64\n"
-	".visible .entry put(.param .u64 p, .param .u32 v) { .reg .b64 %p; .reg .b32 %r; ld.param.u64 %p,[p]; ld.param.u32 %r,[v];\n"
+	".visible .entry put(.param .u64 p, .param .u32 v) { .reg .b64 %p; .reg .b32 %r; "
+	"ld.param.u64 %p,[p]; ld.param.u32 %r,[v];\n"
 	" st.global.u32 [%p],%r; ret; }\n";
 
 static CUdevice dev;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Cooperative groups: grid synchronize over as many blocks as can be resident, tiles of a warp, coalesced groups, and that
-// a grid too large for cooperation is refused.
+// Cooperative groups: grid synchronize over as many blocks as can be resident, tiles of a warp, coalesced
+// groups, and that a grid too large for cooperation is refused.
 #include "app.h"
 #include <cooperative_groups.h>
 #include <cooperative_groups/reduce.h>
@@ -69,7 +69,8 @@ int main(void)
 		if (h[i] != want)
 			fail("%d blocks: element %d is %d, expected %d", blocks, i, h[i], want);
 	}
-	EXPECT(cudaLaunchCooperativeKernel((void *)ring, dim3(multiprocessors * per + 1), dim3(BLOCK), too_large, 0, s),
+	EXPECT(cudaLaunchCooperativeKernel((void *)ring, dim3(multiprocessors * per + 1), dim3(BLOCK),
+			too_large, 0, s),
 	       cudaErrorCooperativeLaunchTooLarge);
 	cudaGetLastError();
 	CK(cudaFree(a));
@@ -78,7 +79,8 @@ int main(void)
 	groups<<<1, 64>>>(a);
 	CK(cudaMemcpy(out, a, sizeof(out), cudaMemcpyDeviceToHost));
 	for (int i = 0; i < 64; i++) {
-		int first = i / 8 * 8, want = (first * 8 + 28) * 10 + i / 8, lane = i % 32, warp = i / 32 * 32, size = 0, rank = 0;
+		int first = i / 8 * 8, want = (first * 8 + 28) * 10 + i / 8, lane = i % 32,
+				warp = i / 32 * 32, size = 0, rank = 0;
 
 		for (int j = warp; j < warp + 32; j++) {
 			size += j % 3 == 0;
@@ -87,7 +89,8 @@ int main(void)
 		if (out[i] != want)
 			fail("tile sum of thread %d is %d, expected %d", i, out[i], want);
 		if (i % 3 == 0 && out[64 + i] != size * 100 + rank)
-			fail("coalesced group of lane %d: %d, expected %d", lane, out[64 + i], size * 100 + rank);
+			fail("coalesced group of lane %d: %d, expected %d", lane, out[64 + i],
+					size * 100 + rank);
 	}
 	CK(cudaFree(a));
 	CK(cudaFree(b));

@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// 64 MiB to the device and back, bit for bit, from and to pageable, pinned and registered memory, by blocking and by
-// asynchronous copies, and device to device; then every size around the limits where transports change their ways.
+// 64 MiB to the device and back, bit for bit, from and to pageable, pinned and registered memory, by blocking
+// and by asynchronous copies, and device to device; then every size around the limits where transports change
+// their ways.
 #include "app.h"
 
 enum { BIG = 64 << 20 };
 
 int main(void)
 {
-	static const size_t around[] = {1, 4, 100, 4095, 4096, 4097, 16000, 16384, 65535, 65536, 65537, 262144, 1048575, 1048576, 1048577, 3000001};
+	static const size_t around[] = {1, 4, 100, 4095, 4096, 4097, 16000, 16384, 65535, 65536, 65537,
+			262144, 1048575, 1048576, 1048577, 3000001};
 	unsigned char *src = (unsigned char *)malloc(BIG), *dst = (unsigned char *)malloc(BIG), *pin, *d, *e;
 	unsigned char *pages = (unsigned char *)aligned_alloc(4096, 8 << 20);
 	cudaStream_t s;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// C++ on the device: templates with values and types, classes with virtual functions made on the device, function
-// pointers in a table and as an argument, recursion, lambdas, device-side new and delete, switch statements.
+// C++ on the device: templates with values and types, classes with virtual functions made on the device,
+// function pointers in a table and as an argument, recursion, lambdas, device-side new and delete, switch
+// statements.
 #include "app.h"
 
 struct shape {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// CUB: block-wide reduce and scan, warp reduce, and the device-wide reduce, scan, radix sort and select that look back at
-// other blocks while those still run.
+// CUB: block-wide reduce and scan, warp reduce, and the device-wide reduce, scan, radix sort and select that
+// look back at other blocks while those still run.
 #include "app.h"
 #include <algorithm>
 #include <vector>
@@ -101,7 +101,8 @@ int main(void)
 	want = h;
 	std::sort(want.begin(), want.end());
 	if (got != want)
-		fail("radix sort differs at %ld", (long)(std::mismatch(got.begin(), got.end(), want.begin()).first - got.begin()));
+		fail("radix sort differs at %ld", (long)(std::mismatch(got.begin(), got.end(),
+				want.begin()).first - got.begin()));
 	need = bytes;
 	CK(cub::DeviceSelect::If(temp, need, in, out, d_sums, N, positive()));
 	CK(cudaMemcpy(&count, d_sums, sizeof(int), cudaMemcpyDeviceToHost));

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// cuRAND's device generators: Philox against the published algorithm computed on the host, word for word; XORWOW against
-// its recurrence by skipping ahead consistently; uniform and normal numbers by their ranges and moments.
+// cuRAND's device generators: Philox against the published algorithm computed on the host, word for word;
+// XORWOW against its recurrence by skipping ahead consistently; uniform and normal numbers by their ranges
+// and moments.
 #include "app.h"
 #include <curand_kernel.h>
 
@@ -47,7 +48,8 @@ static void philox_host(unsigned c[4], unsigned k0, unsigned k1)
 {
 	for (int r = 0; r < 10; r++) {
 		uint64_t a = (uint64_t)0xd2511f53u * c[0], b = (uint64_t)0xcd9e8d57u * c[2];
-		unsigned n[4] = {(unsigned)(b >> 32) ^ c[1] ^ k0, (unsigned)b, (unsigned)(a >> 32) ^ c[3] ^ k1, (unsigned)a};
+		unsigned n[4] = {(unsigned)(b >> 32) ^ c[1] ^ k0, (unsigned)b,
+				(unsigned)(a >> 32) ^ c[3] ^ k1, (unsigned)a};
 
 		memcpy(c, n, sizeof(n));
 		k0 += 0x9e3779b9u;
@@ -73,7 +75,8 @@ int main(void)
 
 			philox_host(c, 0x56789abcu, 0x1234u);
 			if (h[i * WORDS + k] != c[k % 4])
-				fail("philox sequence %d word %d is %#x, expected %#x", i, k, h[i * WORDS + k], c[k % 4]);
+				fail("philox sequence %d word %d is %#x, expected %#x", i, k,
+						h[i * WORDS + k], c[k % 4]);
 		}
 	xorwow<<<1, THREADS>>>(d, 37);
 	CK(cudaMemcpy(h, d, sizeof(h), cudaMemcpyDeviceToHost));

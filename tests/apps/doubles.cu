@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Double and single precision: directed rounding, fused multiply-add, division and square root bit for bit against the
-// host; the mathematical library within its documented error; conversions to integers with saturation and NaN (the
-// integer of which is what a real GPU made of it).
+// Double and single precision: directed rounding, fused multiply-add, division and square root bit for bit
+// against the host; the mathematical library within its documented error; conversions to integers with
+// saturation and NaN (the integer of which is what a real GPU made of it).
 #include "app.h"
 #include <cfenv>
 
@@ -68,7 +68,8 @@ static double rounded(int mode, int op, double a, double b)
 int main(void)
 {
 	static double x[2 * N], out[N * MATH];
-	static const char *const names[] = {"exp", "log", "sin", "cos", "atan2", "pow", "tanh", "cbrt", "erf", "expf", "sinf", "logf"};
+	static const char *const names[] = {"exp", "log", "sin", "cos", "atan2", "pow", "tanh", "cbrt", "erf",
+			"expf", "sinf", "logf"};
 	double *dx, *dout;
 	uint32_t seed = 77;
 
@@ -83,19 +84,23 @@ int main(void)
 	CK(cudaMemcpy(out, dout, N * EXACT * sizeof(double), cudaMemcpyDeviceToHost));
 	for (int i = 0; i < N; i++) {
 		double a = x[2 * i], b = x[2 * i + 1];
-		double want[EXACT] = {a + b, a * b, fma(a, b, a), a / b, sqrt(fabs(a)), rounded(FE_UPWARD, 0, a, b),
-				      rounded(FE_DOWNWARD, 1, a, b), rounded(FE_TOWARDZERO, 2, a, b), (double)(float)a,
+		double want[EXACT] = {a + b, a * b, fma(a, b, a), a / b, sqrt(fabs(a)), rounded(FE_UPWARD, 0,
+				a, b),
+				      rounded(FE_DOWNWARD, 1, a, b), rounded(FE_TOWARDZERO, 2, a, b),
+						(double)(float)a,
 				      rint(a) + trunc(b) + floor(a) - ceil(b)};
 
 		for (int k = 0; k < EXACT; k++)
 			if (memcmp(&out[i * EXACT + k], &want[k], 8))
-				fail("operation %d on %a and %a is %a, expected %a", k, a, b, out[i * EXACT + k], want[k]);
+				fail("operation %d on %a and %a is %a, expected %a", k, a, b,
+						out[i * EXACT + k], want[k]);
 	}
 	math<<<N / 128, 128>>>(dx, dout);
 	CK(cudaMemcpy(out, dout, sizeof(out), cudaMemcpyDeviceToHost));
 	for (int i = 0; i < N; i++) {
 		double a = x[2 * i], p = fabs(a) + 1e-3;
-		double want[MATH] = {exp(a / 50), log(p), sin(a), cos(a), atan2(a, p + 1), pow(p, 0.3), tanh(a / 10), cbrt(a),
+		double want[MATH] = {exp(a / 50), log(p), sin(a), cos(a), atan2(a, p + 1), pow(p, 0.3),
+				tanh(a / 10), cbrt(a),
 				     erf(a / 30), expf((float)a / 50), sinf((float)a), logf((float)p)};
 
 		for (int k = 0; k < MATH; k++)
@@ -120,7 +125,8 @@ int main(void)
 	for (int i = 0; i < 8; i++)
 		for (int k = 0; k < 4; k++)
 			if (got[i][k] != want[i][k])
-				fail("conversion %d of %g is %lld, expected %lld", k, odd[i], got[i][k], want[i][k]);
+				fail("conversion %d of %g is %lld, expected %lld", k, odd[i], got[i][k],
+						want[i][k]);
 	CK(cudaFree(dx));
 	CK(cudaFree(dout));
 	return pass();

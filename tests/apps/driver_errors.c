@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the driver API answers to wrong use, as a real driver does: unknown kernel, wrong handles, modules that are none, a
- * stream that was destroyed (any error or the driver's own crash, in a child: never success), invalid and double frees. */
+/* What the driver API answers to wrong use, as a real driver does: unknown kernel, wrong handles, modules
+ * that are none, a stream that was destroyed (any error or the driver's own crash, in a child: never
+ * success), invalid and double frees. */
 #include <cuda.h>
 #include "app.h"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Dynamic shared memory: sizes chosen at launch, several arrays carved out of it, above 48 KiB after opting in, static and
-// dynamic together, and the limits that the device reports.
+// Dynamic shared memory: sizes chosen at launch, several arrays carved out of it, above 48 KiB after opting
+// in, static and dynamic together, and the limits that the device reports.
 #include "app.h"
 
 extern __shared__ __align__(16) char pool[];

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the runtime answers to wrong use, as on a real GPU: launch shapes, frees, handles, sizes, devices, symbols; that
-// such an error does not spoil what follows; then, each in a child, errors of kernels that stick.
+// What the runtime answers to wrong use, as on a real GPU: launch shapes, frees, handles, sizes, devices,
+// symbols; that such an error does not spoil what follows; then, each in a child, errors of kernels that
+// stick.
 #include "app.h"
 
 __global__ void store(int *p, int v)
@@ -94,7 +95,8 @@ static int refused(void *)
 	EXPECT(cudaEventElapsedTime(&ms, a, b), cudaErrorInvalidResourceHandle);
 	EXPECT(cudaEventCreateWithFlags(&a, 0x100), cudaErrorInvalidValue);
 	EXPECT(cudaStreamCreateWithFlags(&s, 0x100), cudaErrorInvalidValue);
-	EXPECT(cudaFuncSetAttribute(store, cudaFuncAttributeMaxDynamicSharedMemorySize, 1 << 24), cudaErrorInvalidValue);
+	EXPECT(cudaFuncSetAttribute(store, cudaFuncAttributeMaxDynamicSharedMemorySize, 1 << 24),
+			cudaErrorInvalidValue);
 	EXPECT(cudaHostRegister(NULL, 64, 0), cudaErrorInvalidValue);
 	EXPECT(cudaHostUnregister(host), cudaErrorHostMemoryNotRegistered);
 	cudaGetLastError();

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Launches by the driver API with parameters packed in one buffer (`extra`), the same launch by an array of pointers, and
- * by cuLaunchKernelEx; what the caller does with its buffers afterwards must not matter. */
+/* Launches by the driver API with parameters packed in one buffer (`extra`), the same launch by an array
+ * of pointers, and by cuLaunchKernelEx; what the caller does with its buffers afterwards must not matter. */
 #include <cuda.h>
 #include "app.h"
 
@@ -9,8 +9,10 @@ static const char ptx[] =
 	".visible .entry mix(.param .u64 out, .param .u8 a, .param .u32 b, .param .f64 c, .param .u16 d)\n"
 	"{\n"
 	"\t.reg .b64 %p; .reg .b32 %r<4>; .reg .f64 %f;\n"
-	"\tld.param.u64 %p, [out]; ld.param.u8 %r0, [a]; ld.param.u32 %r1, [b]; ld.param.f64 %f, [c]; ld.param.u16 %r2, [d];\n"
-	"\tst.global.u32 [%p], %r0; st.global.u32 [%p+4], %r1; st.global.f64 [%p+8], %f; st.global.u32 [%p+16], %r2;\n"
+	"\tld.param.u64 %p, [out]; ld.param.u8 %r0, [a]; ld.param.u32 %r1, [b]; ld.param.f64 %f, [c]; "
+	"ld.param.u16 %r2, [d];\n"
+	"\tst.global.u32 [%p], %r0; st.global.u32 [%p+4], %r1; st.global.f64 [%p+8], %f; "
+	"st.global.u32 [%p+16], %r2;\n"
 	"\tret;\n"
 	"}\n";
 
@@ -49,10 +51,13 @@ int main(void)
 	CUfunction f;
 	struct packed p = {.a = 200, .b = 123456789, .c = -0.125, .d = 54321};
 	size_t n = 26; /* up to the last parameter's end: the struct's own tail padding is not needed */
-	void *extra[] = {CU_LAUNCH_PARAM_BUFFER_POINTER, &p, CU_LAUNCH_PARAM_BUFFER_SIZE, &n, CU_LAUNCH_PARAM_END};
-	void *swapped[] = {CU_LAUNCH_PARAM_BUFFER_SIZE, &n, CU_LAUNCH_PARAM_BUFFER_POINTER, &p, CU_LAUNCH_PARAM_END};
+	void *extra[] = {CU_LAUNCH_PARAM_BUFFER_POINTER, &p, CU_LAUNCH_PARAM_BUFFER_SIZE, &n,
+			CU_LAUNCH_PARAM_END};
+	void *swapped[] = {CU_LAUNCH_PARAM_BUFFER_SIZE, &n, CU_LAUNCH_PARAM_BUFFER_POINTER, &p,
+			CU_LAUNCH_PARAM_END};
 	void *array[] = {&p.out, &p.a, &p.b, &p.c, &p.d};
-	CUlaunchConfig config = {.gridDimX = 1, .gridDimY = 1, .gridDimZ = 1, .blockDimX = 1, .blockDimY = 1, .blockDimZ = 1};
+	CUlaunchConfig config = {.gridDimX = 1, .gridDimY = 1, .gridDimZ = 1, .blockDimX = 1, .blockDimY = 1,
+			.blockDimZ = 1};
 
 	DRV(cuInit(0));
 	DRV(cuDeviceGet(&dev, 0));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// fork: a child made after the parent initialised CUDA has none (error 3, not a hang and not the parent's session), leaves
-// the parent unharmed whether it ends by exit or by _exit, and exec gives it a CUDA of its own; two processes that fork
-// before they initialise both work, at the same time.
+// fork: a child made after the parent initialised CUDA has none (error 3, not a hang and not the parent's
+// session), leaves the parent unharmed whether it ends by exit or by _exit, and exec gives it a CUDA of its
+// own; two processes that fork before they initialise both work, at the same time.
 #include "app.h"
 
 __global__ void triple(int *p, int n)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// CUDA graphs: made by capture of one and of several streams, made node by node, with copies, memsets and host functions;
-// replays on changing input, parameter updates of an instantiated graph, whole-graph update, cloning, and what is refused
-// while a stream captures.
+// CUDA graphs: made by capture of one and of several streams, made node by node, with copies, memsets and
+// host functions; replays on changing input, parameter updates of an instantiated graph, whole-graph update,
+// cloning, and what is refused while a stream captures.
 #include "app.h"
 
 enum { N = 10000 };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// half and bfloat16: conversions of every bit pattern both ways, arithmetic and comparisons of scalars and pairs, against
-// the host's conversion functions and float arithmetic rounded once.
+// half and bfloat16: conversions of every bit pattern both ways, arithmetic and comparisons of scalars and
+// pairs, against the host's conversion functions and float arithmetic rounded once.
 #include "app.h"
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
@@ -30,7 +30,8 @@ __global__ void arithmetic(const float *in, float *out, int n)
 	if (i + 1 >= n)
 		return;
 	half a = __float2half(in[i]), b = __float2half(in[i + 1]);
-	half2 p = __halves2half2(a, b), q = __halves2half2(b, a), s = __hadd2(p, q), m = __hmul2(p, q), f = __hfma2(p, q, p);
+	half2 p = __halves2half2(a, b), q = __halves2half2(b, a), s = __hadd2(p, q), m = __hmul2(p, q),
+			f = __hfma2(p, q, p);
 	__nv_bfloat16 c = __float2bfloat16(in[i]), d = __float2bfloat16(in[i + 1]);
 
 	out += i * 9;
@@ -98,7 +99,8 @@ int main(void)
 	CK(cudaMemcpy(nh, s, sizeof(nh), cudaMemcpyDeviceToHost));
 	CK(cudaMemcpy(nb, t, sizeof(nb), cudaMemcpyDeviceToHost));
 	for (int i = 0; i < N; i++) {
-		unsigned short wh = __half_as_ushort(__float2half(in[i])), wb = __bfloat16_as_ushort(__float2bfloat16(in[i]));
+		unsigned short wh = __half_as_ushort(__float2half(in[i])),
+				wb = __bfloat16_as_ushort(__float2bfloat16(in[i]));
 
 		if (nh[i] != wh || nb[i] != wb)
 			fail("%g narrows to %#x and %#x, expected %#x and %#x", in[i], nh[i], nb[i], wh, wb);
@@ -109,14 +111,18 @@ int main(void)
 	arithmetic<<<N / 256, 256>>>(a, c, N);
 	CK(cudaMemcpy(out, c, sizeof(out), cudaMemcpyDeviceToHost));
 	for (int i = 0; i + 1 < N; i++) {
-		float x = round_half(in[i]), y = round_half(in[i + 1]), p = round_bf(in[i]), q = round_bf(in[i + 1]);
-		float want[9] = {round_half(x + y), round_half(x - y), round_half(x * y), round_half(x + y) + round_half(x * y),
-				 round_half(fmaf(x, y, y)), (float)((x < y) + 2 + 4 * (x >= y)), round_bf(p + q), round_bf(p * q),
+		float x = round_half(in[i]), y = round_half(in[i + 1]), p = round_bf(in[i]),
+				q = round_bf(in[i + 1]);
+		float want[9] = {round_half(x + y), round_half(x - y), round_half(x * y),
+				round_half(x + y) + round_half(x * y),
+				 round_half(fmaf(x, y, y)), (float)((x < y) + 2 + 4 * (x >= y)),
+						round_bf(p + q), round_bf(p * q),
 				 fmaxf(x, y) + (float)(int)x};
 
 		for (int k = 0; k < 9; k++)
 			if (out[i * 9 + k] != want[k])
-				fail("operation %d on %g and %g is %.9g, expected %.9g", k, in[i], in[i + 1], out[i * 9 + k], want[k]);
+				fail("operation %d on %g and %g is %.9g, expected %.9g", k, in[i], in[i + 1],
+						out[i * 9 + k], want[k]);
 	}
 	CK(cudaFree(a));
 	CK(cudaFree(b));

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Eight host threads share one stream and hand a counter on to each other: each launches work that depends on what its
-// predecessor launched, and tells its successor only by a host-side flag, without any synchronize. The order of launches
-// across threads must be the order on the device. Then eight threads, each with a stream and memory of its own, at once.
+// Eight host threads share one stream and hand a counter on to each other: each launches work that depends on
+// what its predecessor launched, and tells its successor only by a host-side flag, without any synchronize.
+// The order of launches across threads must be the order on the device. Then eight threads, each with a
+// stream and memory of its own, at once.
 #include "app.h"
 
 enum { THREADS = 8, ROUNDS = 200, N = 4096 };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Histograms of bytes with atomics: in shared memory then global, straight to global memory, and one that counts into
-// 64-bit cells; totals and every bin against the host.
+// Histograms of bytes with atomics: in shared memory then global, straight to global memory, and one that
+// counts into 64-bit cells; totals and every bin against the host.
 #include "app.h"
 
 __global__ void shared_bins(const unsigned char *p, int n, unsigned *bins)
@@ -58,7 +58,8 @@ int main(void)
 	CK(cudaMemcpy(wide, dwide, sizeof(wide), cudaMemcpyDeviceToHost));
 	for (int i = 0; i < 256; i++)
 		if (wide[i] != (unsigned long long)want[i] << 32)
-			fail("wide bin %d is %#llx, expected %#llx", i, wide[i], (unsigned long long)want[i] << 32);
+			fail("wide bin %d is %#llx, expected %#llx", i, wide[i],
+					(unsigned long long)want[i] << 32);
 	CK(cudaFree(d));
 	CK(cudaFree(bins));
 	CK(cudaFree(dwide));

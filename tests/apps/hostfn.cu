@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Host functions and stream callbacks: order within a stream, that they see the stream's results, that work behind them
-// waits for them, many in flight, and a callback's status argument.
+// Host functions and stream callbacks: order within a stream, that they see the stream's results, that work
+// behind them waits for them, many in flight, and a callback's status argument.
 #include "app.h"
 #include <semaphore.h>
 
@@ -59,7 +59,8 @@ int main(void)
 		notes[i].value = i;
 		put<<<1, 1, 0, s>>>(d, 1000 + i);
 		CK(cudaMemcpyAsync(pinned, d, sizeof(int), cudaMemcpyDeviceToHost, s));
-		CK(i % 2 ? cudaStreamAddCallback(s, called, &notes[i], 0) : cudaLaunchHostFunc(s, note, &notes[i]));
+		CK(i % 2 ? cudaStreamAddCallback(s, called, &notes[i], 0) : cudaLaunchHostFunc(s, note,
+				&notes[i]));
 	}
 	CK(cudaStreamSynchronize(s));
 	if (count != N)
@@ -78,8 +79,8 @@ int main(void)
 		if (order[i] != i)
 			fail("of many, function %d ran as number %d", order[i], i);
 
-	/* Held: what is behind waits, another stream does not. (Functions of two streams may be run one after the other,
-	 * so one must not wait for another.) */
+	/* Held: what is behind waits, another stream does not. (Functions of two streams may be run one
+	 * after the other, so one must not wait for another.) */
 	CK(cudaMemset(d, 0, sizeof(int)));
 	CK(cudaLaunchHostFunc(s, wait, &sem));
 	put<<<1, 1, 0, s>>>(d, 7);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Integer arithmetic, 32 and 64 bits: high products, division and remainder with every sign, shifts beyond the width, bit
-// counting and reversal, funnel shifts, byte permutation, saturating and SIMD-in-a-word functions, against C on the host.
+// Integer arithmetic, 32 and 64 bits: high products, division and remainder with every sign, shifts beyond
+// the width, bit counting and reversal, funnel shifts, byte permutation, saturating and SIMD-in-a-word
+// functions, against C on the host.
 #include "app.h"
 
 enum { N = 4096, OPS = 22 };
@@ -98,19 +99,25 @@ int main(void)
 		uint32_t u = (uint32_t)a, v = (uint32_t)b, k = (uint32_t)(a >> 40) & 31, un = u >> (v & 31);
 		bool worst = sa == INT64_MIN && ds == -1;
 		uint64_t want[OPS] = {
-			a * b, (uint64_t)((unsigned __int128)a * b >> 64), (uint64_t)((__int128)sa * sb >> 64), a / b, a % b,
-			worst ? a : (uint64_t)(sa / ds), worst ? 0 : (uint64_t)(sa % ds), sh, (uint64_t)(sa >> (b & 63)),
+			a * b, (uint64_t)((unsigned __int128)a * b >> 64),
+					(uint64_t)((__int128)sa * sb >> 64), a / b, a % b,
+			worst ? a : (uint64_t)(sa / ds), worst ? 0 : (uint64_t)(sa % ds), sh,
+					(uint64_t)(sa >> (b & 63)),
 			(uint64_t)__builtin_popcountll(a), dn ? (uint64_t)__builtin_clzll(dn) : 64,
 			(uint64_t)__builtin_ffsll((long long)sh), reverse(a, 64), (uint64_t)u * v >> 32,
 			(uint32_t)((int64_t)(int)u * (int)v >> 32), k ? v << k | u >> (32 - k) : v,
-			permute(u, v, (uint32_t)(b >> 32) & 0x7777), (uint32_t)((int)u / (int)(v >> 8 | 1)) + (u % (v >> 5 | 1)),
-			(uint32_t)reverse(u, 32) ^ (un ? (uint32_t)__builtin_clz(un) : 32) ^ (uint32_t)__builtin_popcount(v) << 8,
+			permute(u, v, (uint32_t)(b >> 32) & 0x7777),
+					(uint32_t)((int)u / (int)(v >> 8 | 1)) + (u % (v >> 5 | 1)),
+			(uint32_t)reverse(u, 32) ^ (un ? (uint32_t)__builtin_clz(un)
+					: 32) ^ (uint32_t)__builtin_popcount(v) << 8,
 			add4(u, v), (u > v ? u - v : v - u) + 7, mix(a + b)};
 
 		for (int j = 0; j < OPS; j++)
 			if (out[i * OPS + j] != want[j])
-				fail("operation %d on %#llx and %#llx is %#llx, expected %#llx", j, (unsigned long long)a,
-				     (unsigned long long)b, (unsigned long long)out[i * OPS + j], (unsigned long long)want[j]);
+				fail("operation %d on %#llx and %#llx is %#llx, expected %#llx", j,
+						(unsigned long long)a,
+				     (unsigned long long)b, (unsigned long long)out[i * OPS + j],
+						(unsigned long long)want[j]);
 	}
 	CK(cudaFree(d));
 	CK(cudaFree(o));

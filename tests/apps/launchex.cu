@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// cudaLaunchKernelEx and launch attributes: none, priority, cooperative, programmatic serialization where the device has
-// it; cudaLaunchKernel with an array of arguments; launches from a kernel handle.
+// cudaLaunchKernelEx and launch attributes: none, priority, cooperative, programmatic serialization where the
+// device has it; cudaLaunchKernel with an array of arguments; launches from a kernel handle.
 #include "app.h"
 
 __global__ void put(int *p, int a, double b)
@@ -49,7 +49,8 @@ int main(void)
 			CK(cudaLaunchKernel((const void *)put, config.gridDim, config.blockDim, args, 0, s));
 		} else {
 			CK(cudaGetKernel(&kernel, (const void *)put));
-			CK(cudaLaunchKernel((const void *)kernel, config.gridDim, config.blockDim, args, 0, s));
+			CK(cudaLaunchKernel((const void *)kernel, config.gridDim, config.blockDim, args, 0,
+					s));
 		}
 		CK(cudaMemcpyAsync(h, d, sizeof(h), cudaMemcpyDeviceToHost, s));
 		CK(cudaStreamSynchronize(s));

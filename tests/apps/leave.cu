@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ends without cleaning up: return from main, exit, _exit, from a thread, with work pending, with a device reset, with
-// everything left allocated; none may hang, crash or change the exit status; and the memory comes back for the next one.
+// Ends without cleaning up: return from main, exit, _exit, from a thread, with work pending, with a device
+// reset, with everything left allocated; none may hang, crash or change the exit status; and the memory comes
+// back for the next one.
 #include "app.h"
 
 __global__ void spin(long long *p, int n)
@@ -112,8 +113,10 @@ int main(void)
 		const char *name;
 		int (*f)(void *);
 		int status;
-	} ways[] = {{"return", by_return, 10}, {"exit", by_exit, 11}, {"_exit", by_quick_exit, 12}, {"exit in a thread", by_thread, 13},
-		    {"exit handler", by_handler, 14}, {"reset", after_reset, 15}, {"most of the memory", most_of_memory, 16},
+	} ways[] = {{"return", by_return, 10}, {"exit", by_exit, 11}, {"_exit", by_quick_exit, 12},
+			{"exit in a thread", by_thread, 13},
+		    {"exit handler", by_handler, 14}, {"reset", after_reset, 15}, {"most of the memory",
+				most_of_memory, 16},
 		    {"most of the memory again", most_of_memory, 16}};
 
 	for (size_t i = 0; i < sizeof(ways) / sizeof(*ways); i++) {

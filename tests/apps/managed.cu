@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Memory that both sides use: managed variables and allocations, mapped pinned memory, registered memory, their pointer
-// attributes, and copies whose direction the driver finds out.
+// Memory that both sides use: managed variables and allocations, mapped pinned memory, registered memory,
+// their pointer attributes, and copies whose direction the driver finds out.
 #include "app.h"
 
 enum { N = 20000 };

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Mandelbrot: loops of very different lengths within a warp. In integer fixed point, so that every pixel is exact, and in
-// single precision without contraction, which the host can repeat bit for bit.
+// Mandelbrot: loops of very different lengths within a warp. In integer fixed point, so that every pixel is
+// exact, and in single precision without contraction, which the host can repeat bit for bit.
 #include "app.h"
 
 enum { W = 200, H = 150, LIMIT = 200 };
 
 __host__ __device__ static int fixed_point(int px, int py)
 {
-	long long cx = (long long)(px - 140) * (1 << 24) / 60, cy = (long long)(py - 75) * (1 << 24) / 60, x = 0, y = 0;
+	long long cx = (long long)(px - 140) * (1 << 24) / 60, cy = (long long)(py - 75) * (1 << 24) / 60,
+			x = 0, y = 0;
 	int n = 0;
 
 	while (n < LIMIT && x * x + y * y <= 4ll << 48) {
@@ -87,7 +88,8 @@ int main(void)
 				int want = way ? single_host(x, y) : fixed_point(x, y);
 
 				if (h[y * W + x] != want)
-					fail("%s: pixel %d,%d is %d, expected %d", way ? "single" : "fixed", x, y, h[y * W + x], want);
+					fail("%s: pixel %d,%d is %d, expected %d", way ? "single" : "fixed",
+							x, y, h[y * W + x], want);
 				sum += want;
 			}
 	}

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Threads come and go: waves of short-lived threads that each use the device in passing, some leaving work behind, beside a
-// long-lived one that never stops; then all at once on streams of their own, with allocations freed by another thread.
+// Threads come and go: waves of short-lived threads that each use the device in passing, some leaving work
+// behind, beside a long-lived one that never stops; then all at once on streams of their own, with
+// allocations freed by another thread.
 #include "app.h"
 
 enum { WAVES = 15, WIDTH = 16, N = 2048 };

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tiled matrix product in shared memory with two barriers per tile, ragged edges included; single and double precision.
+// Tiled matrix product in shared memory with two barriers per tile, ragged edges included; single and double
+// precision.
 #include "app.h"
 
 enum { TILE = 16 };
@@ -12,8 +13,10 @@ __global__ void product(const T *a, const T *b, T *c, int rows, int inner, int c
 	T sum = 0;
 
 	for (int t = 0; t < inner; t += TILE) {
-		ta[threadIdx.y][threadIdx.x] = row < rows && t + threadIdx.x < inner ? a[row * inner + t + threadIdx.x] : 0;
-		tb[threadIdx.y][threadIdx.x] = col < cols && t + threadIdx.y < inner ? b[(t + threadIdx.y) * cols + col] : 0;
+		ta[threadIdx.y][threadIdx.x] = row < rows && t + threadIdx.x < inner
+				? a[row * inner + t + threadIdx.x] : 0;
+		tb[threadIdx.y][threadIdx.x] = col < cols && t + threadIdx.y < inner
+				? b[(t + threadIdx.y) * cols + col] : 0;
 		__syncthreads();
 		for (int k = 0; k < TILE; k++)
 			sum += ta[threadIdx.y][k] * tb[k][threadIdx.x];
@@ -27,7 +30,8 @@ template <typename T>
 static void run(const char *type, int rows, int inner, int cols, double tolerance)
 {
 	size_t na = rows * inner, nb = inner * cols, nc = rows * cols;
-	T *a = (T *)malloc(na * sizeof(T)), *b = (T *)malloc(nb * sizeof(T)), *c = (T *)malloc(nc * sizeof(T));
+	T *a = (T *)malloc(na * sizeof(T)), *b = (T *)malloc(nb * sizeof(T)),
+			*c = (T *)malloc(nc * sizeof(T));
 	T *da, *db, *dc;
 	uint32_t seed = 7;
 
@@ -40,7 +44,8 @@ static void run(const char *type, int rows, int inner, int cols, double toleranc
 	CK(cudaMalloc(&dc, nc * sizeof(T)));
 	CK(cudaMemcpy(da, a, na * sizeof(T), cudaMemcpyHostToDevice));
 	CK(cudaMemcpy(db, b, nb * sizeof(T), cudaMemcpyHostToDevice));
-	product<T><<<dim3((cols + TILE - 1) / TILE, (rows + TILE - 1) / TILE), dim3(TILE, TILE)>>>(da, db, dc, rows, inner, cols);
+	product<T><<<dim3((cols + TILE - 1) / TILE, (rows + TILE - 1) / TILE), dim3(TILE, TILE)>>>(da, db, dc,
+			rows, inner, cols);
 	CK(cudaGetLastError());
 	CK(cudaMemcpy(c, dc, nc * sizeof(T), cudaMemcpyDeviceToHost));
 	for (int i = 0; i < rows; i++)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Memset of every width by the driver API: 8, 16 and 32 bits, linear and 2D, synchronous and on a stream, odd counts and
- * offsets, and that nothing beside the range changes. */
+/* Memset of every width by the driver API: 8, 16 and 32 bits, linear and 2D, synchronous and on a stream,
+ * odd counts and offsets, and that nothing beside the range changes. */
 #include <cuda.h>
 #include "app.h"
 
@@ -28,9 +28,11 @@ static void linear(CUstream s)
 		size_t n = counts[i], at = 64 * (i + 1) + 4 * i;
 		unsigned v = 0x9e3779b9u * (unsigned)(i + 1);
 
-		DRV(s ? cuMemsetD8Async(d + at + 1, (unsigned char)v, n, s) : cuMemsetD8(d + at + 1, (unsigned char)v, n));
+		DRV(s ? cuMemsetD8Async(d + at + 1, (unsigned char)v, n, s) : cuMemsetD8(d + at + 1,
+				(unsigned char)v, n));
 		put(at + 1, v, 1, n);
-		DRV(s ? cuMemsetD16Async(d + at + 20002, (unsigned short)v, n, s) : cuMemsetD16(d + at + 20002, (unsigned short)v, n));
+		DRV(s ? cuMemsetD16Async(d + at + 20002, (unsigned short)v, n, s)
+				: cuMemsetD16(d + at + 20002, (unsigned short)v, n));
 		put(at + 20002, v, 2, n);
 		DRV(s ? cuMemsetD32Async(d + at + 40000, v, n, s) : cuMemsetD32(d + at + 40000, v, n));
 		put(at + 40000, v, 4, n);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Several modules at once: the same names in each are apart, globals keep their values, unloading one leaves the others,
- * reloading starts afresh; the library API; a module that a linker made of two PTX texts; JIT options with logs. */
+/* Several modules at once: the same names in each are apart, globals keep their values, unloading one
+ * leaves the others, reloading starts afresh; the library API; a module that a linker made of two PTX
+ * texts; JIT options with logs. */
 #include <cuda.h>
 #include "app.h"
 
@@ -12,8 +13,10 @@
 
 static const char caller[] =
 	HEAD ".extern .func (.param .b32 r) twice(.param .b32 x);\n"
-	".visible .entry call(.param .u64 p, .param .u32 v) { .reg .b64 %p; .reg .b32 %r<3>; ld.param.u64 %p,[p];\n"
-	" ld.param.u32 %r0,[v]; { .param .b32 a; .param .b32 b; st.param.b32 [a],%r0; call.uni (b), twice, (a);\n"
+	".visible .entry call(.param .u64 p, .param .u32 v) { .reg .b64 %p; .reg .b32 %r<3>; "
+	"ld.param.u64 %p,[p];\n"
+	" ld.param.u32 %r0,[v]; { .param .b32 a; .param .b32 b; st.param.b32 [a],%r0; "
+	"call.uni (b), twice, (a);\n"
 	" ld.param.b32 %r1,[b]; } st.global.u32 [%p],%r1; ret; }\n";
 static const char callee[] =
 	HEAD ".visible .func (.param .b32 r) twice(.param .b32 x) { .reg .b32 %r<2>; ld.param.u32 %r0,[x];\n"
@@ -102,13 +105,16 @@ static void linked(void)
 	size_t size;
 	unsigned v = 21, got = 0;
 	void *args[] = {&out, &v};
-	CUjit_option options[] = {CU_JIT_INFO_LOG_BUFFER, CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES, CU_JIT_ERROR_LOG_BUFFER,
+	CUjit_option options[] = {CU_JIT_INFO_LOG_BUFFER, CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES,
+			CU_JIT_ERROR_LOG_BUFFER,
 				  CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES};
 	void *values[] = {info, (void *)sizeof(info), errors, (void *)sizeof(errors)};
 
 	DRV(cuLinkCreate(4, options, values, &link));
-	DRV(cuLinkAddData(link, CU_JIT_INPUT_PTX, (void *)(uintptr_t)caller, sizeof(caller), "caller", 0, NULL, NULL));
-	DRV(cuLinkAddData(link, CU_JIT_INPUT_PTX, (void *)(uintptr_t)callee, sizeof(callee), "callee", 0, NULL, NULL));
+	DRV(cuLinkAddData(link, CU_JIT_INPUT_PTX, (void *)(uintptr_t)caller, sizeof(caller), "caller", 0,
+			NULL, NULL));
+	DRV(cuLinkAddData(link, CU_JIT_INPUT_PTX, (void *)(uintptr_t)callee, sizeof(callee), "callee", 0,
+			NULL, NULL));
 	DRV(cuLinkComplete(link, &image, &size));
 	DRV(cuModuleLoadData(&m, image));
 	DRV(cuLinkDestroy(link));
@@ -126,7 +132,8 @@ static void logs(void)
 	CUjit_option options[] = {CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES};
 	void *values[] = {errors, (void *)sizeof(errors)};
 
-	DRV_EXPECT(cuModuleLoadDataEx(&m, HEAD ".visible .entry k() { mov.u32 %r0, 1; ret; }\n", 2, options, values),
+	DRV_EXPECT(cuModuleLoadDataEx(&m, HEAD ".visible .entry k() { mov.u32 %r0, 1; ret; }\n", 2, options,
+			values),
 		   CUDA_ERROR_INVALID_PTX);
 	if (!errors[0])
 		fail("no text in the error log");

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// N bodies under gravity, positions staged through shared memory; ten steps against the same sums in double on the host,
-// and the momentum that must stay.
+// N bodies under gravity, positions staged through shared memory; ten steps against the same sums in double
+// on the host, and the momentum that must stay.
 #include "app.h"
 
 enum { N = 512, BLOCK = 128, STEPS = 10 };
@@ -42,7 +42,8 @@ int main(void)
 	double momentum = 0;
 
 	for (int i = 0; i < N; i++) {
-		p[i] = make_float4(noise_float(&seed), noise_float(&seed), noise_float(&seed), noise_float(&seed) + 0.5f);
+		p[i] = make_float4(noise_float(&seed), noise_float(&seed), noise_float(&seed),
+				noise_float(&seed) + 0.5f);
 		v[i] = make_float4(0, 0, 0, 0);
 		x[i][0] = p[i].x;
 		x[i][1] = p[i].y;
@@ -67,7 +68,8 @@ int main(void)
 			a[i][0] = a[i][1] = a[i][2] = 0;
 			for (int k = 0; k < N; k++) {
 				double d[3] = {x[k][0] - x[i][0], x[k][1] - x[i][1], x[k][2] - x[i][2]};
-				double r2 = d[0] * d[0] + d[1] * d[1] + d[2] * d[2] + softening, f = p[k].w / (r2 * sqrt(r2));
+				double r2 = d[0] * d[0] + d[1] * d[1] + d[2] * d[2] + softening,
+						f = p[k].w / (r2 * sqrt(r2));
 
 				for (int c = 0; c < 3; c++)
 					a[i][c] += d[c] * f;

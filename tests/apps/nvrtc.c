@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* NVRTC: C++ text compiled at run time to PTX, templates by name expression, an error with its log; then loaded and
- * launched by the driver API. */
+/* NVRTC: C++ text compiled at run time to PTX, templates by name expression, an error with its log; then
+ * loaded and launched by the driver API. */
 #include <cuda.h>
 #include <nvrtc.h>
 #include "app.h"

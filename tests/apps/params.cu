@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Kernel parameters: 4 KiB in one struct, many small ones of every size, structs with padding, and values that change
-// between launches that are all in flight at once.
+// Kernel parameters: 4 KiB in one struct, many small ones of every size, structs with padding, and values
+// that change between launches that are all in flight at once.
 #include "app.h"
 
 struct large {
@@ -24,7 +24,8 @@ __global__ void sum_large(struct large l, unsigned *out)
 	*out = h;
 }
 
-__global__ void mixed(char a, short b, int c, long long d, float e, double f, unsigned char g, struct padded p, bool q,
+__global__ void mixed(char a, short b, int c, long long d, float e, double f, unsigned char g,
+		struct padded p, bool q,
 		      unsigned short r, int3 v, double *out)
 {
 	out[0] = a;
@@ -68,10 +69,12 @@ int main(void)
 		fail("4 KiB of parameters hash to %#x, expected %#x", h, want);
 
 	p.p = di;
-	mixed<<<1, 1>>>(-5, -1234, 1 << 30, -(1ll << 40), 1.25f, 1e-3, 250, p, true, 65000, make_int3(1, 2, 3), df);
+	mixed<<<1, 1>>>(-5, -1234, 1 << 30, -(1ll << 40), 1.25f, 1e-3, 250, p, true, 65000, make_int3(1, 2,
+			3), df);
 	CK(cudaGetLastError());
 	CK(cudaMemcpy(got, df, sizeof(got), cudaMemcpyDeviceToHost));
-	const double expected[11] = {-5, -1234, 1 << 30, -(double)(1ll << 40), 1.25, 1e-3, 250, 'x' + 2.5 - 300 + 3, 1, 65000, 10203};
+	const double expected[11] = {-5, -1234, 1 << 30, -(double)(1ll << 40), 1.25, 1e-3, 250,
+			'x' + 2.5 - 300 + 3, 1, 65000, 10203};
 	for (int i = 0; i < 11; i++)
 		if (got[i] != expected[i])
 			fail("parameter %d is %g, expected %g", i, got[i], expected[i]);

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// 2D and 3D copies between host, device and pinned memory, pitched allocations, sub-rectangles and boxes with offsets, and
-// 2D and 3D memset; every byte of the destination, padding included, against a model on the host.
+// 2D and 3D copies between host, device and pinned memory, pitched allocations, sub-rectangles and boxes with
+// offsets, and 2D and 3D memset; every byte of the destination, padding included, against a model on the
+// host.
 #include "app.h"
 
 static void rectangles(void)
 {
 	enum { W = 333, H = 47, HOST = 400, SUBW = 101, SUBH = 13, X = 57, Y = 9 };
-	unsigned char *h = (unsigned char *)malloc(HOST * H), *back = (unsigned char *)malloc(HOST * H), *pinned, *d, *e;
+	unsigned char *h = (unsigned char *)malloc(HOST * H), *back = (unsigned char *)malloc(HOST * H),
+			*pinned, *d, *e;
 	unsigned char *want = (unsigned char *)malloc(HOST * H);
 	size_t pitch, pitch2;
 
@@ -28,7 +30,8 @@ static void rectangles(void)
 
 	memset(pinned, 0x55, HOST * H);
 	memset(want, 0x55, HOST * H);
-	CK(cudaMemcpy2DAsync(pinned + Y * HOST + X, HOST, d + Y * pitch + X, pitch, SUBW, SUBH, cudaMemcpyDeviceToHost, 0));
+	CK(cudaMemcpy2DAsync(pinned + Y * HOST + X, HOST, d + Y * pitch + X, pitch, SUBW, SUBH,
+			cudaMemcpyDeviceToHost, 0));
 	CK(cudaStreamSynchronize(0));
 	for (int y = Y; y < Y + SUBH; y++)
 		memcpy(want + y * HOST + X, h + y * HOST + X, SUBW);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Stream-ordered allocation: use after cudaMallocAsync on the same stream, reuse after cudaFreeAsync, hand-over to another
-// stream by an event, a pool of one's own with its attributes, and that synchronous cudaFree accepts such a pointer.
+// Stream-ordered allocation: use after cudaMallocAsync on the same stream, reuse after cudaFreeAsync,
+// hand-over to another stream by an event, a pool of one's own with its attributes, and that synchronous
+// cudaFree accepts such a pointer.
 #include "app.h"
 
 __global__ void fill(int *p, int n, int base)
@@ -66,7 +67,8 @@ int main(void)
 	CK(cudaMemPoolSetAttribute(def, cudaMemPoolAttrReleaseThreshold, &threshold));
 	CK(cudaMemPoolGetAttribute(def, cudaMemPoolAttrReleaseThreshold, &got));
 	if (got != threshold)
-		fail("release threshold is %llu, expected %llu", (unsigned long long)got, (unsigned long long)threshold);
+		fail("release threshold is %llu, expected %llu", (unsigned long long)got,
+				(unsigned long long)threshold);
 	props.allocType = cudaMemAllocationTypePinned;
 	props.location.type = cudaMemLocationTypeDevice;
 	CK(cudaMemPoolCreate(&pool, &props));

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// printf from kernels: every kind of conversion, 32 arguments' width, text in order within a thread, delivered by a
-// synchronize on this process's stdout and in order with its own writes. The program reads its own output back.
+// printf from kernels: every kind of conversion, 32 arguments' width, text in order within a thread,
+// delivered by a synchronize on this process's stdout and in order with its own writes. The program reads its
+// own output back.
 #include "app.h"
 
 __global__ void say(int n, const char *text)
 {
 	printf("d %d u %u x %x X %#X c %c s %s %%\n", -n, n * 3000000000u, n * 48879, 255, 'a' + n, "device");
-	printf("ll %lld %llx f %f %.3f e %.2e g %g p %d\n", -(1ll << 40), 1ull << 60, 1.5, 2.0 / 3, 12345.678, 1e-7, text != 0);
+	printf("ll %lld %llx f %f %.3f e %.2e g %g p %d\n", -(1ll << 40), 1ull << 60, 1.5, 2.0 / 3, 12345.678,
+			1e-7, text != 0);
 	printf("[%5d] [%-5d] [%05d] [%+d]\n", n, n, n, n);
 }
 
@@ -51,7 +53,8 @@ int main(void)
 	text[n] = 0;
 	if (strncmp(text, first, sizeof(first) - 1))
 		fail("printed:\n%.*s\nexpected:\n%s", (int)sizeof(first) + 80, text, first);
-	for (p = text + sizeof(first) - 1; sscanf(p, "thread %d line %d\n%n", &t, &line, &used) == 2; p += used, lines++) {
+	for (p = text + sizeof(first) - 1; sscanf(p, "thread %d line %d\n%n", &t, &line, &used) == 2;
+			p += used, lines++) {
 		if (t < 0 || t >= 96 || line != next[t]++)
 			fail("thread %d printed line %d out of order", t, line);
 	}

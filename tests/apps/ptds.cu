@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Compiled with --default-stream per-thread: each host thread's default stream is its own, does not wait for another
-// thread's, and is ordered in itself; the legacy stream by its name still waits for both.
+// Compiled with --default-stream per-thread: each host thread's default stream is its own, does not wait for
+// another thread's, and is ordered in itself; the legacy stream by its name still waits for both.
 #include "app.h"
 #include <semaphore.h>
 

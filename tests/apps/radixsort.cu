@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A radix sort of our own, 4 bits a pass: per-block counts, a scan of the counts, a stable scatter with ranks by ballots.
-// Keys with values, many equal keys among them, against a stable sort on the host.
+// A radix sort of our own, 4 bits a pass: per-block counts, a scan of the counts, a stable scatter with ranks
+// by ballots. Keys with values, many equal keys among them, against a stable sort on the host.
 #include "app.h"
 #include <algorithm>
 #include <vector>
@@ -42,7 +42,8 @@ __global__ void offsets(unsigned *counts, int n)
 	}
 }
 
-__global__ void scatter(const unsigned *keys, const unsigned *values, unsigned *out_keys, unsigned *out_values,
+__global__ void scatter(const unsigned *keys, const unsigned *values, unsigned *out_keys,
+		unsigned *out_values,
 			const unsigned *start, int n, int shift)
 {
 	__shared__ unsigned warps[BLOCK / 32][BINS];
@@ -93,10 +94,12 @@ int main(void)
 	CK(cudaGetLastError());
 	CK(cudaMemcpy(k.data(), d[0], n * sizeof(unsigned), cudaMemcpyDeviceToHost));
 	CK(cudaMemcpy(v.data(), d[1], n * sizeof(unsigned), cudaMemcpyDeviceToHost));
-	std::stable_sort(order.begin(), order.end(), [&](unsigned a, unsigned b) { return keys[a] < keys[b]; });
+	std::stable_sort(order.begin(), order.end(), [&](unsigned a, unsigned b) { return keys[a] < keys[b];
+			});
 	for (int i = 0; i < n; i++)
 		if (k[i] != keys[order[i]] || v[i] != order[i])
-			fail("place %d has key %#x value %u, expected %#x and %u", i, k[i], v[i], keys[order[i]], order[i]);
+			fail("place %d has key %#x value %u, expected %#x and %u", i, k[i], v[i],
+					keys[order[i]], order[i]);
 	for (int i = 0; i < 4; i++)
 		CK(cudaFree(d[i]));
 	CK(cudaFree(counts));

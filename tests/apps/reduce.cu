@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reductions with warp shuffles: down, xor, up and indexed, a block's reduction through shared memory, and sums of 64-bit
-// and double values, against the host.
+// Reductions with warp shuffles: down, xor, up and indexed, a block's reduction through shared memory, and
+// sums of 64-bit and double values, against the host.
 #include "app.h"
 
 template <typename T>
@@ -89,7 +89,8 @@ int main(void)
 	CK(cudaGetLastError());
 	CK(cudaMemcpy(out, d + 32, sizeof(out), cudaMemcpyDeviceToHost));
 	for (int i = 0; i < 32; i++) {
-		int want[6] = {in[i ^ 5], in[i < 3 ? i : i - 3], in[i * 7 % 32], in[i % 8 < 4 ? i + 4 : i], in[i / 8 * 8 + 2],
+		int want[6] = {in[i ^ 5], in[i < 3 ? i : i - 3], in[i * 7 % 32], in[i % 8 < 4 ? i + 4 : i],
+				in[i / 8 * 8 + 2],
 			       i % 2 ? in[i ^ 2] : -in[i ^ 4]};
 
 		for (int k = 0; k < 6; k++)

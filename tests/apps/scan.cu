@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Prefix sums written three ways: in one block by doubling, over blocks by three kernels, and in one pass where each block
-// looks back at its predecessors while they still run (volatile flags and fences).
+// Prefix sums written three ways: in one block by doubling, over blocks by three kernels, and in one pass
+// where each block looks back at its predecessors while they still run (volatile flags and fences).
 #include "app.h"
 
 enum { BLOCK = 256 };
@@ -38,7 +38,8 @@ __global__ void add(int *out, const int *sums, int n)
 		out[i] += sums[blockIdx.x - 1];
 }
 
-__global__ void one_pass(const int *in, int *out, volatile int *prefix, volatile int *ready, unsigned *ticket, int n)
+__global__ void one_pass(const int *in, int *out, volatile int *prefix, volatile int *ready, unsigned *ticket,
+		int n)
 {
 	__shared__ int block, before;
 	int v, i;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A program with an interval timer whose handler interrupts system calls (no SA_RESTART), a thousand times a second:
-// launches, copies of every kind and waits must not notice, and the program's handler and mask stay its own.
+// A program with an interval timer whose handler interrupts system calls (no SA_RESTART), a thousand times a
+// second: launches, copies of every kind and waits must not notice, and the program's handler and mask stay
+// its own.
 #include "app.h"
 #include <sys/time.h>
 
@@ -45,7 +46,8 @@ int main(void)
 		want = want * 5 + r;
 		CK(cudaEventRecord(e, s));
 		CK(r % 2 ? cudaEventSynchronize(e) : cudaStreamSynchronize(s));
-		CK(r % 3 ? cudaMemcpy(h, d, N * 4, cudaMemcpyDeviceToHost) : cudaMemcpyAsync(pin, d, N * 4, cudaMemcpyDeviceToHost, s));
+		CK(r % 3 ? cudaMemcpy(h, d, N * 4, cudaMemcpyDeviceToHost) : cudaMemcpyAsync(pin, d, N * 4,
+				cudaMemcpyDeviceToHost, s));
 		CK(cudaStreamSynchronize(s));
 		const unsigned *got = r % 3 ? h : pin;
 		for (unsigned i = 0; i < N; i++)

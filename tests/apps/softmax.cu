@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Softmax over rows: maximum, sum of exponentials and division by block reductions, one block a row, rows longer and
-// shorter than the block; and a layer normalisation beside it. Against double on the host.
+// Softmax over rows: maximum, sum of exponentials and division by block reductions, one block a row, rows
+// longer and shorter than the block; and a layer normalisation beside it. Against double on the host.
 #include "app.h"
 
 enum { BLOCK = 128 };
@@ -67,7 +67,8 @@ __global__ void normalise(const float *in, float *out, int cols)
 static void run(int rows, int cols)
 {
 	size_t n = (size_t)rows * cols;
-	float *in = (float *)malloc(n * 4), *out = (float *)malloc(n * 4), *norm = (float *)malloc(n * 4), *di, *od;
+	float *in = (float *)malloc(n * 4), *out = (float *)malloc(n * 4), *norm = (float *)malloc(n * 4),
+			*di, *od;
 	uint32_t seed = cols;
 
 	for (size_t i = 0; i < n; i++)
@@ -93,7 +94,8 @@ static void run(int rows, int cols)
 		}
 		for (int i = 0; i < cols; i++) {
 			close_to("softmax", r * cols + i, out[(size_t)r * cols + i], exp(x[i] - m) / s, 1e-5);
-			close_to("layer norm", r * cols + i, norm[(size_t)r * cols + i], (x[i] - mean) / sqrt(var + 1e-5), 1e-4);
+			close_to("layer norm", r * cols + i, norm[(size_t)r * cols + i],
+					(x[i] - mean) / sqrt(var + 1e-5), 1e-4);
 		}
 	}
 	CK(cudaFree(di));

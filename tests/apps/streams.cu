@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Streams and events: order inside a stream, order between streams through events, that two held streams are both held
-// (no false waiting between non-blocking ones), the legacy default stream's barrier, elapsed times, priorities, flags.
-// A stream is held by a host function that waits for a semaphore; nothing here waits by sleeping, except to see time pass.
+// Streams and events: order inside a stream, order between streams through events, that two held streams are
+// both held (no false waiting between non-blocking ones), the legacy default stream's barrier, elapsed times,
+// priorities, flags. A stream is held by a host function that waits for a semaphore; nothing here waits by
+// sleeping, except to see time pass.
 #include "app.h"
 #include <semaphore.h>
 
@@ -193,7 +194,8 @@ static void flags(void)
 	CK(cudaStreamGetPriority(s, &priority));
 	CK(cudaStreamGetFlags(s, &f));
 	if (priority != greatest || f != cudaStreamNonBlocking)
-		fail("priority %d flags %u, expected %d and %u", priority, f, greatest, cudaStreamNonBlocking);
+		fail("priority %d flags %u, expected %d and %u", priority, f, greatest,
+				cudaStreamNonBlocking);
 	CK(cudaStreamDestroy(s));
 	CK(cudaStreamGetFlags(0, &f));
 	if (f != cudaStreamDefault)
@@ -204,7 +206,8 @@ int main(void)
 {
 	CK(cudaMalloc(&device_log, sizeof(host_log)));
 	CK(cudaMemset(device_log, 0, sizeof(host_log)));
-	append<<<1, 1>>>(device_log, 0); /* loads the kernels: a first launch under a held stream could wait for it */
+	append<<<1, 1>>>(device_log, 0);
+			/* loads the kernels: a first launch under a held stream could wait for it */
 	multiply_add<<<1, 1>>>(device_log, 0, 0, 0);
 	CK(cudaMemset(device_log, 0, sizeof(host_log)));
 	CK(cudaDeviceSynchronize());

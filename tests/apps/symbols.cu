@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// __device__ and __constant__ variables: initial values, copies to and from them whole and in part, their addresses and
-// sizes, the asynchronous forms, and a pointer kept in one.
+// __device__ and __constant__ variables: initial values, copies to and from them whole and in part, their
+// addresses and sizes, the asynchronous forms, and a pointer kept in one.
 #include "app.h"
 
 struct pair {
@@ -70,7 +70,8 @@ int main(void)
 	CK(cudaMemcpyAsync(out, d, sizeof(out), cudaMemcpyDeviceToHost, s));
 	CK(cudaStreamSynchronize(s));
 	for (int i = 1; i < 64; i++) {
-		int t = i == 1 ? 5 : i == 2 ? 7 : i >= 8 && i < 12 ? (i - 7) * 20 : 0, want = (100 - i % 8) * 1000 + t + 5;
+		int t = i == 1 ? 5 : i == 2 ? 7 : i >= 8 && i < 12 ? (i - 7) * 20 : 0,
+				want = (100 - i % 8) * 1000 + t + 5;
 
 		if (out[i] != want)
 			fail("second out[%d] is %d, expected %d", i, out[i], want);

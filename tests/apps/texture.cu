@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Arrays, textures and surfaces: 1D, 2D and 3D arrays filled and read back by copies, texture objects with point and linear
-// filtering and every address mode against a model on the host, a surface written by a kernel.
+// Arrays, textures and surfaces: 1D, 2D and 3D arrays filled and read back by copies, texture objects with
+// point and linear filtering and every address mode against a model on the host, a surface written by a
+// kernel.
 #include "app.h"
 
 enum { W = 37, H = 21, D = 5 };
@@ -55,7 +56,8 @@ int main(void)
 	static float2 at[N];
 	static unsigned char vol[W * H * D], vback[W * H * D];
 	static int line[777], reversed[777];
-	cudaChannelFormatDesc format = cudaCreateChannelDesc<float>(), bytes = cudaCreateChannelDesc<unsigned char>();
+	cudaChannelFormatDesc format = cudaCreateChannelDesc<float>(),
+			bytes = cudaCreateChannelDesc<unsigned char>();
 	cudaArray_t array, box;
 	cudaResourceDesc res = {};
 	cudaTextureDesc desc = {};
@@ -93,8 +95,11 @@ int main(void)
 			CK(cudaCreateTextureObject(&t, &res, &desc, NULL));
 			for (int i = 0; i < N; i++) {
 				/* Eighths away from the borders of texels: no rounding question. */
-				float x = (int)(noise(&seed) % (3 * W)) - W + (float)(1 + 2 * (noise(&seed) % 4)) / 8;
-				float y = (int)(noise(&seed) % (3 * H)) - H + (float)(1 + 2 * (noise(&seed) % 4)) / 8;
+				float x = (int)(noise(&seed) % (3 * W)) - W;
+				float y = (int)(noise(&seed) % (3 * H)) - H;
+
+				x += (float)(1 + 2 * (noise(&seed) % 4)) / 8;
+				y += (float)(1 + 2 * (noise(&seed) % 4)) / 8;
 
 				at[i] = unit ? make_float2(x / W, y / H) : make_float2(x, y);
 				if (unit && linear)
@@ -107,7 +112,8 @@ int main(void)
 			CK(cudaMemcpy(out, dout, sizeof(out), cudaMemcpyDeviceToHost));
 			for (int i = 0; i < N; i++) {
 				cudaTextureAddressMode m = (cudaTextureAddressMode)mode;
-				float x = unit ? at[i].x * W : at[i].x, y = unit ? at[i].y * H : at[i].y, want;
+				float x = unit ? at[i].x * W : at[i].x, y = unit ? at[i].y * H : at[i].y,
+						want;
 				int xi = (int)floorf(x), yi = (int)floorf(y);
 
 				if (!linear || unit) {
@@ -116,11 +122,14 @@ int main(void)
 					int xb = (int)floorf(x - 0.5f), yb = (int)floorf(y - 0.5f);
 					float a = x - 0.5f - xb, b = y - 0.5f - yb;
 
-					want = (1 - a) * (1 - b) * texel(img, xb, yb, m) + a * (1 - b) * texel(img, xb + 1, yb, m) +
-					       (1 - a) * b * texel(img, xb, yb + 1, m) + a * b * texel(img, xb + 1, yb + 1, m);
+					want = (1 - a) * (1 - b) * texel(img, xb, yb,
+							m) + a * (1 - b) * texel(img, xb + 1, yb, m) +
+					       (1 - a) * b * texel(img, xb, yb + 1, m) + a * b * texel(img,
+							xb + 1, yb + 1, m);
 				}
 				if (fabsf(out[i] - want) > (linear ? 8.0f : 0.0f)) /* weights have 8 bits */
-					fail("mode %d %s at %g,%g: %g, expected %g", mode, linear ? "linear" : "point", x, y, out[i], want);
+					fail("mode %d %s at %g,%g: %g, expected %g", mode, linear ? "linear"
+							: "point", x, y, out[i], want);
 			}
 			CK(cudaDestroyTextureObject(t));
 		}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// thrust on the device: sort, sort by key, stable sort of pairs, scans, reduce, transform-reduce, unique, copy_if; the
-// results against the standard library.
+// thrust on the device: sort, sort by key, stable sort of pairs, scans, reduce, transform-reduce, unique,
+// copy_if; the results against the standard library.
 #include "app.h"
 #include <algorithm>
 #include <numeric>
@@ -61,7 +61,8 @@ int main(void)
 	std::exclusive_scan(h.begin(), h.end(), want.begin(), 5);
 	same("exclusive scan", out, want);
 
-	long long squares = thrust::transform_reduce(d.begin(), d.end(), square(), 0ll, thrust::plus<long long>()), expected = 0;
+	long long squares = thrust::transform_reduce(d.begin(), d.end(), square(), 0ll,
+			thrust::plus<long long>()), expected = 0;
 	for (int v : h)
 		expected += (long long)v * v;
 	if (squares != expected)

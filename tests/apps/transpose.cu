@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Matrix transposition: plain, and through a padded shared tile by blocks of 32x8 threads, for elements of 1 to 16 bytes and
-// sizes that do not divide; two-dimensional grids and blocks.
+// Matrix transposition: plain, and through a padded shared tile by blocks of 32x8 threads, for elements of 1
+// to 16 bytes and sizes that do not divide; two-dimensional grids and blocks.
 #include "app.h"
 
 enum { TILE = 32, ROWS = 8 };

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The first program that everybody runs: c = a + b, for a round size and for an odd one whose last block is not full.
+// The first program that everybody runs: c = a + b, for a round size and for an odd one whose last block is
+// not full.
 #include "app.h"
 
 __global__ void add(const float *a, const float *b, float *c, int n)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Virtual memory management: reserve addresses, create memory, map it in pieces and once more elsewhere, set access, grow a
- * range behind what is there, unmap; what expandable allocators are made of. */
+/* Virtual memory management: reserve addresses, create memory, map it in pieces and once more elsewhere,
+ * set access, grow a range behind what is there, unmap; what expandable allocators are made of. */
 #include <cuda.h>
 #include "app.h"
 
@@ -8,8 +8,10 @@ int main(void)
 {
 	CUdevice dev;
 	CUcontext ctx;
-	CUmemAllocationProp prop = {.type = CU_MEM_ALLOCATION_TYPE_PINNED, .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE}};
-	CUmemAccessDesc access = {.location = {.type = CU_MEM_LOCATION_TYPE_DEVICE}, .flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
+	CUmemAllocationProp prop = {.type = CU_MEM_ALLOCATION_TYPE_PINNED,
+			.location = {.type = CU_MEM_LOCATION_TYPE_DEVICE}};
+	CUmemAccessDesc access = {.location = {.type = CU_MEM_LOCATION_TYPE_DEVICE},
+			.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
 	CUmemGenericAllocationHandle h[3], again;
 	CUmemAllocationProp got;
 	CUdeviceptr base, twice;

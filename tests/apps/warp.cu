@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Warp functions: all, any, ballot, active mask, match any and all, syncwarp, reductions (where the device has them), and
-// diverged code that votes inside its own branch, against a model on the host.
+// Warp functions: all, any, ballot, active mask, match any and all, syncwarp, reductions (where the device
+// has them), and diverged code that votes inside its own branch, against a model on the host.
 #include "app.h"
 
 __global__ void votes(const int *in, unsigned *out)
@@ -77,7 +77,8 @@ int main(void)
 		want[1] |= (unsigned)any << 1 | (unsigned)more << 2;
 		for (int k = 0; k < 7; k++)
 			if (k != 5 && out[k * 32 + i] != want[k])
-				fail("function %d lane %d: %#x, expected %#x", k, i, out[k * 32 + i], want[k]);
+				fail("function %d lane %d: %#x, expected %#x", k, i, out[k * 32 + i],
+						want[k]);
 		if (!(out[160 + i] >> i & 1))
 			fail("active mask %#x of lane %d lacks the lane itself", out[160 + i], i);
 	}

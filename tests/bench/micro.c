@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a driver call costs the program that makes it. Driver API only, so that the numbers are the driver's or the shim's.
- * Prints `name value` lines (times in microseconds, rates in GB/s) which bench.sh puts beside each other; waits_vectoradd is
- * the number of round trips of a first vector addition, where the mount tells it (SCUDAFS_MOUNT). `micro quick` does a tenth
- * of the repetitions. Each figure is the median of five batches. One thread. */
+/* What a driver call costs the program that makes it. Driver API only, so that the numbers are the
+ * driver's or the shim's. Prints `name value` lines (times in microseconds, rates in GB/s) which bench.sh
+ * puts beside each other; waits_vectoradd is the number of round trips of a first vector addition, where
+ * the mount tells it (SCUDAFS_MOUNT). `micro quick` does a tenth of the repetitions. Each figure is the
+ * median of five batches. One thread. */
 #include <cuda.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -19,9 +20,11 @@ static const char ptx[] =
 	".visible .entry add(.param .u64 a, .param .u64 b, .param .u64 c, .param .u32 n) {\n"
 	" .reg .pred %q; .reg .b32 %r<6>; .reg .b64 %d<8>; .reg .f32 %f<3>;\n"
 	" ld.param.u64 %d0,[a]; ld.param.u64 %d1,[b]; ld.param.u64 %d2,[c]; ld.param.u32 %r0,[n];\n"
-	" mov.u32 %r1,%ctaid.x; mov.u32 %r2,%ntid.x; mov.u32 %r3,%tid.x; mad.lo.u32 %r4,%r1,%r2,%r3; setp.ge.u32 %q,%r4,%r0; @%q ret;\n"
+	" mov.u32 %r1,%ctaid.x; mov.u32 %r2,%ntid.x; mov.u32 %r3,%tid.x; mad.lo.u32 %r4,%r1,%r2,%r3; "
+	"setp.ge.u32 %q,%r4,%r0; @%q ret;\n"
 	" mul.wide.u32 %d3,%r4,4; add.u64 %d4,%d0,%d3; add.u64 %d5,%d1,%d3; add.u64 %d6,%d2,%d3;\n"
-	" ld.global.f32 %f0,[%d4]; ld.global.f32 %f1,[%d5]; add.f32 %f2,%f0,%f1; st.global.f32 [%d6],%f2; ret; }\n";
+	" ld.global.f32 %f0,[%d4]; ld.global.f32 %f1,[%d5]; add.f32 %f2,%f0,%f1; st.global.f32 [%d6],%f2; "
+	"ret; }\n";
 
 static CUfunction nothing, add;
 static CUdeviceptr device_word, device_big;
@@ -107,7 +110,8 @@ static int by_value(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* Microseconds a call. The device is idle before each batch; what a batch leaves to do is not in its time, but in *rest. */
+/* Microseconds a call. The device is idle before each batch; what a batch leaves to do is not in its time,
+ * but in *rest. */
 static double per_call(void (*f)(void), int n, double *rest)
 {
 	double t[5], full[5];

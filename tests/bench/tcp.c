@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The network of this run, to measure ours against: round trip of 64 bytes and bandwidth of one TCP connection.
- * Without arguments it talks to a child of its own over loopback; `tcp serve PORT` answers on another machine until it is
- * interrupted and `tcp HOST PORT` measures towards it. Prints `rtt_us X` (median) and `bw_gbs Y`. One thread a process. */
+/* The network of this run, to measure ours against: round trip of 64 bytes and bandwidth of one TCP
+ * connection. Without arguments it talks to a child of its own over loopback; `tcp serve PORT` answers on
+ * another machine until it is interrupted and `tcp HOST PORT` measures towards it. Prints `rtt_us X`
+ * (median) and `bw_gbs Y`. One thread a process. */
 #include <errno.h>
 #include <netdb.h>
 #include <netinet/in.h>
@@ -79,7 +80,8 @@ static int listener(struct sockaddr_in6 *a)
 		die("socket");
 	setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
 	setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof(off));
-	if (bind(fd, (struct sockaddr *)a, sizeof(*a)) || listen(fd, 1) || getsockname(fd, (struct sockaddr *)a, &n))
+	if (bind(fd, (struct sockaddr *)a, sizeof(*a)) || listen(fd, 1) || getsockname(fd,
+			(struct sockaddr *)a, &n))
 		die("listen");
 	return fd;
 }
@@ -175,7 +177,8 @@ int main(int argc, char **argv)
 	struct sockaddr_in v4 = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
 	socklen_t n = sizeof(v4);
 	fd = socket(AF_INET, SOCK_STREAM, 0);
-	if (fd < 0 || bind(fd, (struct sockaddr *)&v4, n) || listen(fd, 1) || getsockname(fd, (struct sockaddr *)&v4, &n))
+	if (fd < 0 || bind(fd, (struct sockaddr *)&v4, n) || listen(fd, 1) || getsockname(fd,
+			(struct sockaddr *)&v4, &n))
 		die("loopback");
 	fflush(stdout);
 	p = fork();

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the conformance programs share. A program is a list of sections; each runs in a child of its own, forked before any
- * CUDA call, so that a lost context or a crash ends one section. Every line is a call and its answer, or a value; the golden
- * files hold what a real driver said. A line that begins with "~ " may differ between devices or runs and is not compared.
- * Threads: none, but where a section makes its own. */
+/* What the conformance programs share. A program is a list of sections; each runs in a child of its own,
+ * forked before any CUDA call, so that a lost context or a crash ends one section. Every line is a call
+ * and its answer, or a value; the golden files hold what a real driver said. A line that begins with "~ "
+ * may differ between devices or runs and is not compared. Threads: none, but where a section makes its
+ * own. */
 #pragma once
 #include <cuda.h>
 #include <errno.h>
@@ -56,20 +57,23 @@ static inline void need(const char *call, CUresult r, int line)
 	exit(3);
 }
 
-/* store: *p = v. log_to: appends v to the log at p, whose first word counts. wait_ms: spins v milliseconds, then *p = v. */
+/* store: *p = v. log_to: appends v to the log at p, whose first word counts. */
 static const char kernels[] =
 	".version 7.5\n.target sm_75\n.address_size 64\n"
 	".visible .global .align 4 .u32 number = 12;\n"
 	".visible .const .align 8 .b8 bytes[16] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16};\n"
 	".visible .entry nothing() { ret; }\n"
 	".visible .entry store(.param .u64 p, .param .u32 v) {\n"
-	" .reg .b64 %p; .reg .b32 %r; ld.param.u64 %p, [p]; ld.param.u32 %r, [v]; st.global.u32 [%p], %r; ret; }\n"
+	" .reg .b64 %p; .reg .b32 %r; ld.param.u64 %p, [p]; ld.param.u32 %r, [v]; st.global.u32 [%p], %r; "
+	"ret; }\n"
 	".visible .entry log_to(.param .u64 p, .param .u32 v) {\n"
-	" .reg .b64 %p<3>; .reg .b32 %r<3>; ld.param.u64 %p0, [p]; ld.param.u32 %r0, [v]; ld.global.u32 %r1, [%p0];\n"
+	" .reg .b64 %p<3>; .reg .b32 %r<3>; ld.param.u64 %p0, [p]; ld.param.u32 %r0, [v]; "
+	"ld.global.u32 %r1, [%p0];\n"
 	" mul.wide.u32 %p1, %r1, 4; add.u64 %p2, %p0, %p1; st.global.u32 [%p2+4], %r0; add.u32 %r2, %r1, 1;\n"
 	" st.global.u32 [%p0], %r2; ret; }\n"
 	".visible .entry with_shared(.param .u64 p) {\n"
-	" .shared .align 4 .b8 s[4096]; .reg .b64 %p; .reg .b32 %r<2>; ld.param.u64 %p, [p]; mov.u32 %r0, s;\n"
+	" .shared .align 4 .b8 s[4096]; .reg .b64 %p; .reg .b32 %r<2>; ld.param.u64 %p, [p]; "
+	"mov.u32 %r0, s;\n"
 	" st.shared.u32 [%r0], 5; ld.shared.u32 %r1, [%r0]; st.global.u32 [%p], %r1; ret; }\n";
 
 static CUdevice device;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Contexts: the stack, create and destroy, objects used in another context, limits, flags, the primary context. */
+/* Contexts: the stack, create and destroy, objects used in another context, limits, flags, the primary
+ * context. */
 #include "check.h"
 
 static void stack(void)
@@ -65,7 +66,8 @@ static void limits(void)
 		SAY("%s -> %s positive %d", list[i].name, name_of(get), v > 0);
 		set = cuCtxSetLimit(list[i].limit, list[i].set);
 		get = cuCtxGetLimit(&v, list[i].limit);
-		SAY("%s -> %s %s at least what was set %d", list[i].name, name_of(set), name_of(get), v >= list[i].set);
+		SAY("%s -> %s %s at least what was set %d", list[i].name, name_of(set), name_of(get),
+				v >= list[i].set);
 	}
 	ASK(cuCtxGetLimit(&v, 999));
 	ASK(cuCtxSetLimit(999, 1));

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Copies: bounds, null pointers, kinds that the driver finds out, pitched rectangles and boxes, what is complete when an
- * asynchronous copy returns, batches. */
+/* Copies: bounds, null pointers, kinds that the driver finds out, pitched rectangles and boxes, what is
+ * complete when an asynchronous copy returns, batches. */
 #include "check.h"
 
 enum { SIZE = 1 << 20 };
@@ -202,7 +202,8 @@ static void asynchronous(void)
 
 static void arrays(void)
 {
-	CUDA_ARRAY_DESCRIPTOR desc = {.Width = 32, .Height = 8, .Format = CU_AD_FORMAT_FLOAT, .NumChannels = 1}, got;
+	CUDA_ARRAY_DESCRIPTOR desc = {.Width = 32, .Height = 8, .Format = CU_AD_FORMAT_FLOAT,
+			.NumChannels = 1}, got;
 	CUarray a;
 	float in[32], out[32] = {0};
 
@@ -229,4 +230,5 @@ static void arrays(void)
 	ASK(cuArrayDestroy(NULL));
 }
 
-SECTIONS({"linear", linear}, {"rectangles", rectangles}, {"boxes", boxes}, {"asynchronous", asynchronous}, {"arrays", arrays})
+SECTIONS({"linear", linear}, {"rectangles", rectangles}, {"boxes", boxes}, {"asynchronous", asynchronous},
+		{"arrays", arrays})

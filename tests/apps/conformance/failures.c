@@ -4,13 +4,17 @@
 
 static const char failing[] =
 	".version 7.5\n.target sm_75\n.address_size 64\n"
-	".visible .entry wild(.param .u64 p) { .reg .b64 %p; ld.param.u64 %p, [p]; st.global.u32 [%p], 1; ret; }\n"
+	".visible .entry wild(.param .u64 p) { .reg .b64 %p; ld.param.u64 %p, [p]; st.global.u32 [%p], 1; "
+	"ret; }\n"
 	".visible .entry stop(.param .u64 p) { trap; ret; }\n"
 	".extern .func __assertfail(.param .b64 a, .param .b64 b, .param .b32 c, .param .b64 d, .param .b64 e);\n"
 	".global .align 1 .b8 text[] = {110, 111, 0};\n"
-	".visible .entry claim(.param .u64 p) { .reg .b64 %p<2>; mov.u64 %p0, text; cvta.global.u64 %p1, %p0;\n"
-	" { .param .b64 a; .param .b64 b; .param .b32 c; .param .b64 d; .param .b64 e; st.param.b64 [a], %p1; st.param.b64 [b], %p1;\n"
-	" st.param.b32 [c], 7; st.param.b64 [d], %p1; st.param.b64 [e], 1; call.uni __assertfail, (a, b, c, d, e); } ret; }\n";
+	".visible .entry claim(.param .u64 p) { .reg .b64 %p<2>; mov.u64 %p0, text; "
+	"cvta.global.u64 %p1, %p0;\n"
+	" { .param .b64 a; .param .b64 b; .param .b32 c; .param .b64 d; .param .b64 e; "
+	"st.param.b64 [a], %p1; st.param.b64 [b], %p1;\n"
+	" st.param.b32 [c], 7; st.param.b64 [d], %p1; st.param.b64 [e], 1; "
+	"call.uni __assertfail, (a, b, c, d, e); } ret; }\n";
 
 enum way { STREAM, CONTEXT, EVENT, QUERY, COPY };
 
@@ -89,5 +93,6 @@ static void misaligned(void) { run("wild", 0, CONTEXT); }
 static void stop(void) { run("stop", 64, CONTEXT); }
 static void claim(void) { run("claim", 64, STREAM); }
 
-SECTIONS({"wild", wild}, {"wild_event", wild_event}, {"wild_query", wild_query}, {"wild_copy", wild_copy}, {"misaligned", misaligned},
+SECTIONS({"wild", wild}, {"wild_event", wild_event}, {"wild_query", wild_query}, {"wild_copy", wild_copy},
+		{"misaligned", misaligned},
 	 {"stop", stop}, {"claim", claim})

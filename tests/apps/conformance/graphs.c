@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Captures and graphs: status, modes, what breaks a capture and how it is told, node lists, parameters, updates. */
+/* Captures and graphs: status, modes, what breaks a capture and how it is told, node lists, parameters,
+ * updates. */
 #include "check.h"
 
 static CUstream s, t;
@@ -81,7 +82,8 @@ static void capture(void)
 
 static void broken(void)
 {
-	static const CUstreamCaptureMode modes[] = {CU_STREAM_CAPTURE_MODE_GLOBAL, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL,
+	static const CUstreamCaptureMode modes[] = {CU_STREAM_CAPTURE_MODE_GLOBAL,
+			CU_STREAM_CAPTURE_MODE_THREAD_LOCAL,
 						    CU_STREAM_CAPTURE_MODE_RELAXED};
 	CUgraph g;
 	CUdeviceptr q = 0;

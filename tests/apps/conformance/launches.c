@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Launches: shapes, shared memory, parameters in every form, attributes, cooperation, contexts that do not match. */
+/* Launches: shapes, shared memory, parameters in every form, attributes, cooperation, contexts that do not
+ * match. */
 #include "check.h"
 
 static CUfunction store, shared;
@@ -9,10 +10,14 @@ static unsigned value = 5;
 static void shapes(void)
 {
 	static const unsigned list[][7] = {
-		{1, 1, 1, 1, 1, 1, 0}, {3, 2, 2, 8, 4, 2, 64}, {1, 1, 1, 1024, 1, 1, 0}, {1, 1, 1, 1, 1, 64, 0}, {65536, 1, 1, 1, 1, 1, 0},
-		{1, 65535, 1, 1, 1, 1, 0}, {0, 1, 1, 1, 1, 1, 0}, {1, 0, 1, 1, 1, 1, 0}, {1, 1, 0, 1, 1, 1, 0}, {1, 1, 1, 0, 1, 1, 0},
-		{1, 1, 1, 1, 0, 1, 0}, {1, 1, 1, 1, 1, 0, 0}, {1, 1, 1, 1025, 1, 1, 0}, {1, 1, 1, 1, 1, 65, 0}, {1, 1, 1, 33, 32, 1, 0},
-		{1, 65536, 1, 1, 1, 1, 0}, {1, 1, 65536, 1, 1, 1, 0}, {0x80000000u, 1, 1, 1, 1, 1, 0}, {1, 1, 1, 1, 1, 1, 48 << 10},
+		{1, 1, 1, 1, 1, 1, 0}, {3, 2, 2, 8, 4, 2, 64}, {1, 1, 1, 1024, 1, 1, 0}, {1, 1, 1, 1, 1, 64,
+				0}, {65536, 1, 1, 1, 1, 1, 0},
+		{1, 65535, 1, 1, 1, 1, 0}, {0, 1, 1, 1, 1, 1, 0}, {1, 0, 1, 1, 1, 1, 0}, {1, 1, 0, 1, 1, 1,
+				0}, {1, 1, 1, 0, 1, 1, 0},
+		{1, 1, 1, 1, 0, 1, 0}, {1, 1, 1, 1, 1, 0, 0}, {1, 1, 1, 1025, 1, 1, 0}, {1, 1, 1, 1, 1, 65,
+				0}, {1, 1, 1, 33, 32, 1, 0},
+		{1, 65536, 1, 1, 1, 1, 0}, {1, 1, 65536, 1, 1, 1, 0}, {0x80000000u, 1, 1, 1, 1, 1, 0}, {1, 1,
+				1, 1, 1, 1, 48 << 10},
 		{1, 1, 1, 1, 1, 1, (48 << 10) + 4}, {1, 1, 1, 1, 1, 1, 0x7fffffff},
 	};
 	void *args[] = {&p, &value};
@@ -22,9 +27,11 @@ static void shapes(void)
 	p = zeroed(64);
 	for (size_t i = 0; i < COUNT(list); i++) {
 		const unsigned *l = list[i];
-		CUresult r = cuLaunchKernel(store, l[0], l[1], l[2], l[3], l[4], l[5], l[6], NULL, args, NULL);
+		CUresult r = cuLaunchKernel(store, l[0], l[1], l[2], l[3], l[4], l[5], l[6], NULL, args,
+				NULL);
 
-		SAY("%u,%u,%u %u,%u,%u shared %u -> %s", l[0], l[1], l[2], l[3], l[4], l[5], l[6], name_of(r));
+		SAY("%u,%u,%u %u,%u,%u shared %u -> %s", l[0], l[1], l[2], l[3], l[4], l[5], l[6],
+				name_of(r));
 		NEED(cuCtxSynchronize());
 	}
 	SAY("%u", word(p));
@@ -67,9 +74,11 @@ static void parameters(void)
 	} packed;
 	size_t n = 12, eight = 8;
 	void *args[] = {&p, &value};
-	void *extra[] = {CU_LAUNCH_PARAM_BUFFER_POINTER, &packed, CU_LAUNCH_PARAM_BUFFER_SIZE, &n, CU_LAUNCH_PARAM_END};
+	void *extra[] = {CU_LAUNCH_PARAM_BUFFER_POINTER, &packed, CU_LAUNCH_PARAM_BUFFER_SIZE, &n,
+			CU_LAUNCH_PARAM_END};
 	void *no_end[] = {(void *)7, &packed, CU_LAUNCH_PARAM_END};
-	void *shorter[] = {CU_LAUNCH_PARAM_BUFFER_POINTER, &packed, CU_LAUNCH_PARAM_BUFFER_SIZE, &eight, CU_LAUNCH_PARAM_END};
+	void *shorter[] = {CU_LAUNCH_PARAM_BUFFER_POINTER, &packed, CU_LAUNCH_PARAM_BUFFER_SIZE, &eight,
+			CU_LAUNCH_PARAM_END};
 
 	begin();
 	store = kernel("store");
@@ -89,7 +98,8 @@ static void parameters(void)
 
 static void extended(void)
 {
-	CUlaunchConfig c = {.gridDimX = 2, .gridDimY = 1, .gridDimZ = 1, .blockDimX = 32, .blockDimY = 1, .blockDimZ = 1};
+	CUlaunchConfig c = {.gridDimX = 2, .gridDimY = 1, .gridDimZ = 1, .blockDimX = 32, .blockDimY = 1,
+			.blockDimZ = 1};
 	CUlaunchAttribute a[2];
 	CUevent e;
 	CUstream s;
@@ -129,4 +139,5 @@ static void extended(void)
 	SAY("%u", word(p));
 }
 
-SECTIONS({"shapes", shapes}, {"shared_memory", shared_memory}, {"parameters", parameters}, {"extended", extended})
+SECTIONS({"shapes", shapes}, {"shared_memory", shared_memory}, {"parameters", parameters}, {"extended",
+		extended})

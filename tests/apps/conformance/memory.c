@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Allocations of every kind: bounds, frees of what is none, address ranges, pointer attributes, registration, pools. */
+/* Allocations of every kind: bounds, frees of what is none, address ranges, pointer attributes,
+ * registration, pools. */
 #include "check.h"
 
 static char heap[8192] __attribute__((aligned(4096)));
@@ -256,4 +257,5 @@ static void fill(void)
 	SAY("%#x", word(p));
 }
 
-SECTIONS({"device_memory", device_memory}, {"host_memory", host_memory}, {"pointers", pointers}, {"managed", managed}, {"pools", pools}, {"fill", fill})
+SECTIONS({"device_memory", device_memory}, {"host_memory", host_memory}, {"pointers", pointers}, {"managed",
+		managed}, {"pools", pools}, {"fill", fill})

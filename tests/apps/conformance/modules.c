@@ -20,7 +20,8 @@ static void load(void)
 	ASK(cuModuleLoadData(&m, HEAD ".visible .entry k() { mov.u32 %undeclared, 1; ret; }\n"));
 	ASK(cuModuleLoadData(&m, HEAD ".visible .entry k() { ret;\n"));
 	ASK(cuModuleLoadData(&m, "this is no module at all"));
-	ASK(cuModuleLoadData(&m, ".version 99.0\n.target sm_75\n.address_size 64\n.visible .entry k() { ret; }\n"));
+	ASK(cuModuleLoadData(&m,
+			".version 99.0\n.target sm_75\n.address_size 64\n.visible .entry k() { ret; }\n"));
 	ASK(cuModuleLoadDataEx(&m, HEAD ".visible .entry k() { wrong.instruction; }\n", 2, options, values));
 	SAY("the log has text %d", log[0] != 0);
 	ASK(cuModuleLoad(&m, "/no/such/file"));
@@ -32,8 +33,10 @@ static void load(void)
 
 static void functions(void)
 {
-	static const CUfunction_attribute list[] = {CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES, CU_FUNC_ATTRIBUTE_CONST_SIZE_BYTES,
-						    CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES, CU_FUNC_ATTRIBUTE_PTX_VERSION,
+	static const CUfunction_attribute list[] = {CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES,
+			CU_FUNC_ATTRIBUTE_CONST_SIZE_BYTES,
+						    CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES,
+								CU_FUNC_ATTRIBUTE_PTX_VERSION,
 						    CU_FUNC_ATTRIBUTE_CACHE_MODE_CA};
 	CUfunction f, g;
 	CUmodule m;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Before cuInit, after it without a context, devices and their attributes, entry points by name, error texts. */
+/* Before cuInit, after it without a context, devices and their attributes, entry points by name, error
+ * texts. */
 #include "check.h"
 
 static int first = 5, second = 6;
@@ -160,7 +161,8 @@ static void no_context(void)
 
 static void entry_points(void)
 {
-	static const char *const names[] = {"cuInit", "cuMemAlloc", "cuMemAlloc_v2", "cuLaunchKernel", "cuNoSuchFunction", "", "cuGetProcAddress"};
+	static const char *const names[] = {"cuInit", "cuMemAlloc", "cuMemAlloc_v2", "cuLaunchKernel",
+			"cuNoSuchFunction", "", "cuGetProcAddress"};
 	void *f;
 	CUdriverProcAddressQueryResult q;
 
@@ -175,14 +177,16 @@ static void entry_points(void)
 	f = NULL;
 	ASK(cuGetProcAddress("cuLaunchKernelEx", &f, 11000, 0, &q));
 	SAY("too new for the asker: found %d, query %d", f != NULL, q);
-	ASK(cuGetProcAddress("cuMemcpyHtoDAsync", &f, 12000, CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM, &q));
+	ASK(cuGetProcAddress("cuMemcpyHtoDAsync", &f, 12000, CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM,
+			&q));
 	SAY("per thread: found %d, query %d", f != NULL, q);
 	ASK(cuGetProcAddress("cuInit", &f, 12000, 0, NULL));
 }
 
 static void texts(void)
 {
-	static const int codes[] = {0, 1, 2, 3, 100, 101, 200, 201, 209, 218, 304, 400, 500, 600, 700, 702, 710, 716, 719, 801, 806, 900, 901, 999};
+	static const int codes[] = {0, 1, 2, 3, 100, 101, 200, 201, 209, 218, 304, 400, 500, 600, 700, 702,
+			710, 716, 719, 801, 806, 900, 901, 999};
 	const char *s, *t;
 
 	for (size_t i = 0; i < COUNT(codes); i++) {
@@ -200,5 +204,6 @@ static void texts(void)
 	SAY("nulled %d", t == NULL);
 }
 
-SECTIONS({"uninitialised", uninitialised}, {"devices", devices}, {"no_context", no_context}, {"entry_points", entry_points},
+SECTIONS({"uninitialised", uninitialised}, {"devices", devices}, {"no_context", no_context}, {"entry_points",
+		entry_points},
 	 {"texts", texts})

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Streams and events: flags, priorities, codes of wrong use, what a held stream holds, order across streams, elapsed
- * time, host functions. */
+/* Streams and events: flags, priorities, codes of wrong use, what a held stream holds, order across
+ * streams, elapsed time, host functions. */
 #include "check.h"
 
 static void create(void)
@@ -144,7 +144,8 @@ static void held(void)
 	NEED(cuMemcpyDtoH(got, p, sizeof(got)));
 	SAY("%u entries: %u %u %u", got[0], got[1], got[2], got[3]);
 
-	/* The legacy default stream waits for blocking streams and they for it; a non-blocking one is free. */
+	/* The legacy default stream waits for blocking streams and they for it; a non-blocking one is
+	 * free. */
 	NEED(cuMemsetD8(p, 0, 64));
 	NEED(cuCtxSynchronize());
 	ASK(close_gate(u));
@@ -159,7 +160,8 @@ static void held(void)
 	NEED(cuMemcpyDtoH(got, p, sizeof(got)));
 	SAY("%u entries: %u %u %u", got[0], got[1], got[2], got[3]);
 
-	/* A stream that is destroyed finishes its work; an event that is destroyed still counts where it was waited for. */
+	/* A stream that is destroyed finishes its work; an event that is destroyed still counts where it
+	 * was waited for. */
 	NEED(cuMemsetD8(p, 0, 64));
 	NEED(cuCtxSynchronize());
 	ASK(close_gate(s));

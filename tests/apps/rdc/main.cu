@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Separate compilation: a kernel here calls device functions and uses a device variable of the other file, which the
-// device linker joins at build time, or the driver when it loads their PTX.
+// Separate compilation: a kernel here calls device functions and uses a device variable of the other file,
+// which the device linker joins at build time, or the driver when it loads their PTX.
 #include "../app.h"
 
 extern __device__ int offset;
