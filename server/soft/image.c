@@ -222,7 +222,7 @@ static CUresult add_fatbin(struct image *im, const struct fatbin *f, size_t size
 	const struct entry *best = NULL;
 	struct found found = {0};
 	bool any = false;
-	if (size && (size < sizeof *f || f->bytes > size - sizeof *f)) {
+	if (size && (size < sizeof *f || f->header > size || f->bytes > size - f->header)) {
 		jit_error(j, "the fat binary is longer than its buffer");
 		return CUDA_ERROR_INVALID_IMAGE;
 	}
