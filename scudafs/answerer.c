@@ -5,7 +5,7 @@
  *
  * Thread rule: `lock` guards the list and the counts. */
 #include "scudafs/answerer.h"
-#include <unistd.h>
+#include "scudafs/spin.h"
 
 #define LARGE (256u << 10)          /* from here on a wake-up is cheaper than the copy */
 #define CPUS_LEAST 4                /* with fewer processors it gains nothing */
@@ -17,7 +17,6 @@ static struct {
 	pthread_cond_t work, idle;
 	struct request *head, **tail;
 	unsigned threads, waiting, busy;
-	long cpus;
 } pool = {.lock = PTHREAD_MUTEX_INITIALIZER,
 	.work = PTHREAD_COND_INITIALIZER,
 	.idle = PTHREAD_COND_INITIALIZER,
@@ -56,7 +55,7 @@ static bool have_thread(void)
 {
 	pthread_attr_t attr;
 	pthread_t thread;
-	if (pool.waiting || pool.threads >= THREADS_MOST || pool.threads > pool.cpus / CPUS_LEAST)
+	if (pool.waiting || pool.threads >= THREADS_MOST || pool.threads > spin_cpus() / CPUS_LEAST)
 		return pool.threads;
 	pthread_attr_init(&attr);
 	pthread_attr_setstacksize(&attr, THREAD_STACK);
@@ -83,9 +82,7 @@ void answerer_send(struct answers *a)
 		return;
 	}
 	pthread_mutex_lock(&pool.lock);
-	if (!pool.cpus)
-		pool.cpus = sysconf(_SC_NPROCESSORS_ONLN);
-	bool elsewhere = pool.cpus >= CPUS_LEAST && have_thread();
+	bool elsewhere = spin_cpus() >= CPUS_LEAST && have_thread();
 	if (elsewhere) {
 		*pool.tail = a->head;
 		pool.tail = a->tail;

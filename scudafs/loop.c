@@ -1,22 +1,41 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The FUSE loop. Parallel direct writes are an open flag that libfuse 3.14 has no field for: without it the
- * kernel sends the writes of a file one by one. The flag is put into the reply on its way to the kernel, by
- * the hook that libfuse has for other transports; it reads and writes the same device.
+/* The FUSE loop: libfuse's threads, with our own way of reading and writing the device. libfuse has the hook for other transports; here it does two
+ * things on the same device.
  *
- * Thread rule: the mark `parallel` belongs to the thread that replies. */
+ * Writing: parallel direct writes are an open flag that libfuse 3.14 has no field for, and without it the kernel sends the writes of a file one by one. The
+ * flag is put into the reply on its way.
+ *
+ * Reading: where processors allow it, one thread, the leader, waits for requests and looks for the next one for a while before it sleeps; so a program that
+ * calls again at once pays no wake-up. It handles small requests itself, which takes microseconds, and makes another thread the leader before a long one.
+ *
+ * Thread rule: `leader.lock` guards `led`; the thread-local marks belong to their threads. */
 #include "scudafs/loop.h"
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/fuse.h>
+#include <pthread.h>
 #include <stdbool.h>
 #include <string.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
 #include <unistd.h>
+#include "scudafs/clock.h"
+#include "scudafs/spin.h"
 
 #define THREADS_LEAST 6u
 #define THREADS_MOST 16u
+#define SMALL (64u << 10)           /* a request that moves less is handled by the leader */
+#define PAUSES 20                   /* between two looks at the device */
 
-static _Thread_local bool parallel;
+static struct {
+	pthread_mutex_t lock;
+	pthread_cond_t free;
+	bool led;                   /* a thread reads the device, or handles a small request and will read it again */
+} leader = {.lock = PTHREAD_MUTEX_INITIALIZER, .free = PTHREAD_COND_INITIALIZER};
+
+static _Thread_local bool parallel; /* the open reply that this thread makes gets the flag */
+static _Thread_local bool leading;
+static _Thread_local int quick_fd = -1; /* the device descriptor that is non-blocking now */
 
 static ssize_t device_writev(int fd, struct iovec *v, int n, void *data)
 {
@@ -27,15 +46,81 @@ static ssize_t device_writev(int fd, struct iovec *v, int n, void *data)
 		out.open_flags |= FOPEN_PARALLEL_DIRECT_WRITES;
 		memcpy(v[1].iov_base, &out, sizeof(out));
 	}
-	/* Not libc's: what the reply is made of may be freed by another thread as soon as the kernel has
-	 * it, and a sanitizer's writev would look at it once more. */
+	/* Not libc's: what the reply is made of may be freed by another thread as soon as the kernel has it, and a
+	 * sanitizer's writev would look at it once more. */
 	return syscall(SYS_writev, fd, v, n);
+}
+
+static void unlock(void *lock)
+{
+	pthread_mutex_unlock(lock);
+}
+
+static void lead(void)
+{
+	pthread_mutex_lock(&leader.lock);
+	pthread_cleanup_push(unlock, &leader.lock);     /* libfuse ends its threads by cancelling them */
+	while (leader.led)
+		pthread_cond_wait(&leader.free, &leader.lock);
+	leader.led = true;
+	pthread_cleanup_pop(1);
+	leading = true;
+}
+
+static void hand_on(void)
+{
+	leading = false;
+	pthread_mutex_lock(&leader.lock);
+	leader.led = false;
+	pthread_cond_signal(&leader.free);
+	pthread_mutex_unlock(&leader.lock);
+}
+
+/* Is the request handled in microseconds, whatever it is about? */
+static bool is_short(const void *buf, size_t n)
+{
+	const struct fuse_in_header *h = buf;
+	const struct fuse_read_in *r = (const void *)(h + 1);
+	switch (h->opcode) {
+	case FUSE_IOCTL:
+	case FUSE_INTERRUPT:
+	case FUSE_FORGET:
+	case FUSE_RELEASE: return true;
+	case FUSE_WRITE: return n < SMALL;
+	case FUSE_READ: return n >= sizeof(*h) + sizeof(*r) && r->size < SMALL && r->offset;
+	default: return false;
+	}
+}
+
+static ssize_t quick_read(int fd, void *buf, size_t n)
+{
+	uint64_t end = clock_us() + spin_us();
+	ssize_t r;
+	if (quick_fd != fd && !fcntl(fd, F_SETFL, O_NONBLOCK))
+		quick_fd = fd;
+	while ((r = read(fd, buf, n)) < 0 && errno == EAGAIN && clock_us() < end)
+		for (int i = 0; i < PAUSES; i++)
+			spin_relax();
+	if (r >= 0 || errno != EAGAIN || fcntl(fd, F_SETFL, 0))
+		return r;
+	quick_fd = -1;
+	return read(fd, buf, n);
 }
 
 static ssize_t device_read(int fd, void *buf, size_t n, void *data)
 {
 	(void)data;
-	return read(fd, buf, n);
+	if (!spin_us())
+		return read(fd, buf, n);
+	if (!leading)
+		lead();
+	ssize_t r = quick_read(fd, buf, n);
+	if (r < (ssize_t)sizeof(struct fuse_in_header) || !is_short(buf, (size_t)r)) {
+		int e = errno;
+		hand_on();
+		errno = e;
+	}
+	return r;
 }
 
 int loop_prepare(struct fuse_session *se)
@@ -55,8 +140,7 @@ int loop_reply_parallel(fuse_req_t req, const struct fuse_file_info *fi)
 int loop_run(struct fuse_session *se)
 {
 	struct fuse_loop_config *c = fuse_loop_cfg_create();
-	long cpus = sysconf(_SC_NPROCESSORS_ONLN);
-	unsigned threads = cpus < 1 ? THREADS_LEAST : 2 * (unsigned)cpus;
+	unsigned threads = 2 * spin_cpus();
 	if (!c)
 		return -ENOMEM;
 	threads = threads < THREADS_LEAST ? THREADS_LEAST : threads > THREADS_MOST ? THREADS_MOST : threads;

@@ -17,6 +17,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 #include "scudafs/answerer.h"
+#include "scudafs/spin.h"
 #include "scudafs/text.h"
 
 #define THREAD_STACK (256u << 10)
@@ -247,7 +248,12 @@ static bool turn(struct relay *r)
 	struct pollfd p[3] = {{.fd = events ? stream_fd(r->stream) : -1, .events = events},
 		{.fd = r->wake_fd, .events = POLLIN}, {.fd = r->pid_fd, .events = POLLIN}};
 	bool pending = (events & POLLIN) && stream_pending(r->stream);
-	int n = poll(p, 3, pending ? 0 : timeout);
+	int n = 0;
+	if (!pending)
+		while (!(n = poll(p, 3, 0)) && clock_us() < r->spin_until)
+			spin_relax();
+	if (!n && !pending)
+		n = poll(p, 3, timeout);
 	if (n < 0 && errno != EINTR)
 		log_warning("session %u: poll: %m", r->id);
 	if (p[1].revents) {
@@ -258,6 +264,8 @@ static bool turn(struct relay *r)
 	bool came = false;
 	if ((events & POLLIN) && (pending || p[0].revents & (POLLIN | POLLHUP | POLLERR)))
 		came = inbound_receive(r);
+	if (came && spin_us())
+		r->spin_until = clock_us() + spin_us();
 
 	uint64_t late = now + (uint64_t)timeout + LATE_MS;
 	pthread_mutex_lock(&r->lock);

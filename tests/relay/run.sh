@@ -34,14 +34,15 @@ $cc -std=gnu11 -O2 -D_GNU_SOURCE -I. tests/relay/fake.c wire/msg.c -o "$tmp/fake
 $cc -std=gnu11 -O2 -D_GNU_SOURCE -I. tests/relay/client.c -o "$tmp/client" -lpthread || exit 1
 client() { timeout 60 "$tmp/client" "$mnt/ctl" "$@"; }
 # the same in the background, without a helper in between: its process id is in $c
-waiting() { "$tmp/client" "$mnt/ctl" "$@" >"$tmp/out" & c=$!; until_true bash -c "[ -n \"\$(ls '$mnt/sessions')\" ]"; sleep 0.2; }
+waiting() { "$tmp/client" "$mnt/ctl" "$@" >"$tmp/out" & c=$!; until_true bash -c "[ -n \"\$(ls '$mnt/sessions' 2>&1)\" ]"; sleep 0.2; }
 
 start_fake() { rm -f "$tmp/port"; "$tmp/fake" "${1:-0}" >"$tmp/port" & fake=$!; disown; until_true test -s "$tmp/port"; port=$(cat "$tmp/port"); }
 start_daemon() {
 	SCUDAFS_LOG=info "$dir/bin/scudafs" mount -f "127.0.0.1:$port" "$mnt" 2>>"$log" & daemon=$!; disown
-	until_true test -e "$mnt/status"
+	until_true test -e "$mnt/status" && return
+	bad "the daemon starts"; cat "$log"; exit 1
 }
-status_is() { [ "$(cat "$mnt/status")" = "$1" ]; }
+status_is() { [ "$(cat "$mnt/status" 2>&1)" = "$1" ]; }
 ended() { ! kill -0 "$1" 2>/dev/null; }
 
 # ---- nobody there
@@ -90,24 +91,24 @@ expect "BYE" 'ESHUTDOWN after 0.*then ESHUTDOWN' client call 6
 expect "connection closed" 'ECONNRESET after 0.*then ECONNRESET' client call 7
 expect "bad frame from the server" 'EPROTO after 0.*then EPROTO' client call 8
 expect "reply that nobody asked for" 'EPROTO after 0.*then EPROTO' client call 9
-check "no session is left" until_true bash -c "[ -z \"\$(ls '$mnt/sessions')\" ]"
+check "no session is left" until_true bash -c "[ -z \"\$(ls '$mnt/sessions' 2>&1)\" ]"
 
 # ---- death of programs
 waiting call 5 30000
-id=$(ls "$mnt/sessions")
+id=$(ls "$mnt/sessions" 2>&1)
 check "sessions/$id tells its command" grep -q client "$mnt/sessions/$id/command"
 s=$(date +%s%N); kill -9 $c; wait $c 2>/dev/null
 check "a waiting program dies at once" test $((($(date +%s%N) - s) / 1000000)) -lt 500
 check "its session is gone" until_true bash -c "[ ! -d '$mnt/sessions/$id' ]"
 client hold 5
-gone() { [ -z "$(ls "$mnt/sessions")" ] || grep -q "over" <(tail -1 "$log"); }
+gone() { [ -z "$(ls "$mnt/sessions" 2>&1)" ] || grep -q "over" <(tail -1 "$log"); }
 check "the opener's end ends the session though a child holds the descriptor" until_true gone
 for i in $(seq 20); do
 	"$tmp/client" "$mnt/ctl" upload 2000 >/dev/null 2>&1 & a=$!
 	"$tmp/client" "$mnt/ctl" download 1000000000 1048576 1048576 2 >/dev/null 2>&1 & b=$!
 	sleep 0.0$((RANDOM % 10)); kill -9 $a $b; wait $a $b 2>/dev/null
 done
-check "40 programs killed in the middle of a copy leave nothing" until_true bash -c "[ -z \"\$(ls '$mnt/sessions')\" ]"
+check "40 programs killed in the middle of a copy leave nothing" until_true bash -c "[ -z \"\$(ls '$mnt/sessions' 2>&1)\" ]"
 expect "echo still works" '^echo' client echo 100
 
 # ---- death of the server

@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* How long a thread looks for more work before it sleeps: a wake-up costs as much as half of a round trip, so a program that calls again at
+ * once is served by threads that are still awake. Thread rule: any thread. */
+#pragma once
+
+/* Microseconds; 0 where processors are few. SCUDAFS_SPIN_US overrides it. */
+unsigned spin_us(void);
+/* How many processors this process may use. */
+unsigned spin_cpus(void);
+static inline void spin_relax(void)
+{
+#if defined(__x86_64__)
+	__builtin_ia32_pause();
+#endif
+}
