@@ -78,6 +78,7 @@ struct gathered *later_gather(struct session *s, size_t room, bool callback)
 		session_end(s, CUDA_ERROR_OUT_OF_MEMORY, "out of memory for deliveries");
 	g->sent = done;
 	g->pairs = count;
+	atomic_fetch_add(&s->delivered, count);
 	g->len = count * sizeof *pair;
 	for (l = done, pair = (struct delivery *)g->bytes; l; l = l->next, pair++) {
 		*pair = (struct delivery){l->transfer, l->n};

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Device printf: at a synchronisation the driver writes to standard output, which in a session is a pipe.
- * Its text goes to the program before the reply of the call that synchronised. The reader drains it too,
- * so that a driver that prints more than the pipe holds is not stuck.
+/* What kernels print: at a synchronisation the driver writes it to standard output, and failed assertions
+ * to standard error; in a session both are pipes. The text goes to the program before the reply of the call
+ * that synchronised. The reader drains them too, so that a driver that prints more than a pipe holds is not
+ * stuck. The log has a descriptor of its own.
  *
  * Thread rule: output_drain from any thread; output_lock keeps the text in order. */
 #include <errno.h>
@@ -10,39 +11,57 @@
 #include <unistd.h>
 
 #include "server/state.h"
+#include "wire/log.h"
 
 #define PIECE (LIMIT_UPCALL - (unsigned)sizeof(struct frame))
 
-int output_open(struct session *s)
+/* Makes `fd` the writing end of a pipe. */
+static int redirect(int fd, int *read_end)
 {
-	int pipes[2];
+	int pipes[2], r = 0;
 
 	if (pipe2(pipes, O_CLOEXEC))
 		return -errno;
 	/* As large as an unprivileged pipe may be; smaller works too. */
 	fcntl(pipes[1], F_SETPIPE_SZ, 1 << 20);
-	if (fcntl(pipes[0], F_SETFL, O_NONBLOCK) || dup2(pipes[1], STDOUT_FILENO) < 0) {
-		int r = -errno;
-
-		close(pipes[0]);
-		close(pipes[1]);
-		return r;
-	}
+	if (fcntl(pipes[0], F_SETFL, O_NONBLOCK) || dup2(pipes[1], fd) < 0)
+		r = -errno;
 	close(pipes[1]);
-	s->output = pipes[0];
-	return 0;
+	if (r)
+		close(pipes[0]);
+	else
+		*read_end = pipes[0];
+	return r;
 }
 
-void output_drain(struct session *s, bool flush)
+/* A sanitizer's findings go to standard error when the process is about to end. */
+#if defined __SANITIZE_ADDRESS__ || defined __SANITIZE_THREAD__
+#define KEEP_STDERR 1
+#else
+#define KEEP_STDERR 0
+#endif
+
+int output_open(struct session *s)
 {
-	/* Not under the lock: this may block until the reader has emptied the pipe. */
-	if (flush)
-		fflush(stdout);
-	pthread_mutex_lock(&s->output_lock);
+	int r = redirect(STDOUT_FILENO, &s->output), log;
+
+	s->errors = -1;
+	if (r || KEEP_STDERR)
+		return r;
+	log = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+	if (log < 0)
+		return -errno;
+	log_to(log);
+	return redirect(STDERR_FILENO, &s->errors);
+}
+
+/* Under the lock. */
+static void drain(struct session *s, int fd, unsigned flags)
+{
 	for (;;) {
 		uint8_t text[PIECE];
-		ssize_t n = read(s->output, text, sizeof text);
-		struct frame f = {.kind = FRAME_OUTPUT, .bulk_len = n > 0 ? n : 0};
+		ssize_t n = read(fd, text, sizeof text);
+		struct frame f = {.kind = FRAME_OUTPUT, .flags = flags, .bulk_len = n > 0 ? n : 0};
 		struct iovec v[2] = {{&f, sizeof f}, {text, f.bulk_len}};
 
 		if (n < 0 && errno == EINTR)
@@ -52,5 +71,16 @@ void output_drain(struct session *s, bool flush)
 		send_frame(s, v, 2);
 		atomic_fetch_add(&s->outputs, 1);
 	}
+}
+
+void output_drain(struct session *s, bool flush)
+{
+	/* Not under the lock: this may block until the reader has emptied the pipe. */
+	if (flush)
+		fflush(stdout);
+	pthread_mutex_lock(&s->output_lock);
+	drain(s, s->output, 0);
+	if (s->errors >= 0)
+		drain(s, s->errors, FRAME_STDERR);
 	pthread_mutex_unlock(&s->output_lock);
 }

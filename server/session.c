@@ -214,7 +214,7 @@ static void reader_event(struct session *s, const struct epoll_event *e)
 
 	if (e->data.fd == s->signals)
 		session_end(s, CUDA_ERROR_MPS_CLIENT_TERMINATED, "the server is stopping");
-	if (e->data.fd == s->output) {
+	if (e->data.fd == s->output || e->data.fd == s->errors) {
 		output_drain(s, false);
 		return;
 	}
@@ -283,6 +283,8 @@ static void open_reader(struct session *s)
 	watch(s, s->signals, EPOLLIN);
 	watch(s, s->wake, EPOLLIN);
 	watch(s, s->output, EPOLLIN);
+	if (s->errors >= 0)
+		watch(s, s->errors, EPOLLIN);
 	watch(s, stream_fd(s->stream), EPOLLRDHUP | EPOLLONESHOT);
 }
 

@@ -64,6 +64,7 @@ struct session {
 	_Atomic unsigned later_count;   /* registered and not sent */
 	pthread_mutex_t later_lock;     /* guards the two lists */
 	struct later *later, **later_end, *sent;
+	_Atomic uint64_t delivered;     /* of all frames so far; a reply and an upcall tell it */
 
 	pthread_mutex_t upcall_lock;
 	pthread_cond_t upcall_cond;
@@ -71,7 +72,7 @@ struct session {
 	atomic_uint upcalls_waiting;    /* their number */
 	uint64_t last_upcall;
 
-	int output;                 /* read end of what is standard output here */
+	int output, errors;         /* read ends of what are standard output and error here; errors: -1 if none */
 	atomic_uint outputs;        /* OUTPUT frames sent; every reply tells how many */
 	pthread_mutex_t output_lock;
 };
@@ -149,7 +150,7 @@ void later_sent(struct session *s, struct gathered *g, bool callback);
 void upcall_done(struct session *s, uint64_t seq);
 
 /* ---- output.c ---- */
-/* Makes standard output a pipe. 0 or -errno. */
+/* Makes standard output and error pipes. 0 or -errno. */
 int output_open(struct session *s);
 /* Sends what was printed. `flush`: by a thread that runs a record. */
 void output_drain(struct session *s, bool flush);

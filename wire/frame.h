@@ -39,7 +39,7 @@ enum frame_kind {
 	FRAME_REPLY,
 	FRAME_DATA,                 /* bytes of a copy to the host: ctx = transfer id, seq = offset in the transfer, bulk */
 	FRAME_UPCALL,               /* run a host function: seq = upcall id, head = the id that the program gave it */
-	FRAME_OUTPUT,               /* device printf: bulk is text for the program's standard output; travels like an upcall */
+	FRAME_OUTPUT,               /* what kernels print: bulk is text for the program's standard output; travels like an upcall */
 	FRAME_BYE,                  /* the server ends the session: head = code, text; then the connection closes */
 	/* monitor connection (PREAMBLE_MONITOR) */
 	FRAME_GET_SNAPSHOT,         /* answered by FRAME_SNAPSHOT with the same seq */
@@ -50,6 +50,7 @@ enum frame_kind {
 enum frame_flags {
 	FRAME_PTDS = 1,             /* record: default stream means per-thread (the _ptsz and _ptds flavours) */
 	FRAME_MORE = 2,             /* REPLY: `deliveries` DATA transfers were sent ahead of it */
+	FRAME_STDERR = 4,           /* OUTPUT: for standard error instead */
 };
 
 struct frame {
@@ -60,7 +61,8 @@ struct frame {
 	uint32_t thread;            /* record: the program's thread, from 1; REPLY: code of the first failed post not told yet, else 0 */
 	uint32_t deliveries;        /* REPLY: number of finished transfers to the host in its bulk, see below */
 	uint64_t seq;               /* record: 1, 2, 3, ... in stream order; REPLY: of the record answered */
-	uint64_t ctx;               /* record: the calling thread's current context handle; REPLY: seq of the failed post */
+	uint64_t ctx;               /* record: the calling thread's current context handle; REPLY: seq of the failed post, if
+	                             * none failed and in UPCALL: deliveries of all frames so far, this one included */
 };
 _Static_assert(sizeof(struct frame) == 40, "frame");
 

@@ -12,14 +12,20 @@
 #include <string.h>
 #include <unistd.h>
 
+/* Set by log_to, for the log of a library in the same process. */
+#define FD_VARIABLE "SCUDAFS_LOG_FD"
+
 static const char *log_name = "scudafs";
 static int log_level = -1;
+static int log_fd = STDERR_FILENO;
 static const char *const level_names[] = {"error", "warning", "info", "debug"};
 
 void log_init(const char *name, int fallback)
 {
-	const char *wanted = getenv("SCUDAFS_LOG");
+	const char *wanted = getenv("SCUDAFS_LOG"), *fd = getenv(FD_VARIABLE);
 
+	if (fd && atoi(fd) > 0)
+		log_fd = atoi(fd);
 	log_name = name;
 	log_level = fallback;
 	if (!wanted)
@@ -29,6 +35,15 @@ void log_init(const char *name, int fallback)
 	for (int i = 0; i < 4; i++)
 		if (!strcmp(wanted, level_names[i]))
 			log_level = i;
+}
+
+void log_to(int fd)
+{
+	char text[16];
+
+	log_fd = fd;
+	snprintf(text, sizeof text, "%d", fd);
+	setenv(FD_VARIABLE, text, 1);
 }
 
 bool log_enabled(enum log_level level)
@@ -54,7 +69,7 @@ static void log_line(enum log_level level, const char *fmt, va_list args)
 			line[i] = '?';
 	line[n++] = '\n';
 	/* Nothing can be done about a log that cannot be written. */
-	if (write(STDERR_FILENO, line, n) < 0)
+	if (write(log_fd, line, n) < 0)
 		return;
 }
 

@@ -7,6 +7,8 @@
 enum log_level { LOG_LEVEL_ERROR, LOG_LEVEL_WARNING, LOG_LEVEL_INFO, LOG_LEVEL_DEBUG };
 /* `name` is kept; level from SCUDAFS_LOG when set, else `fallback` (-1: silent). */
 void log_init(const char *name, int fallback);
+/* Lines go to this descriptor instead of standard error, also those of libraries that this process loads later. */
+void log_to(int fd);
 bool log_enabled(enum log_level level);
 void log_at(enum log_level level, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 #define log_error(...) log_at(LOG_LEVEL_ERROR, __VA_ARGS__)
