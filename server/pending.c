@@ -19,6 +19,23 @@
 #include "wire/transport.h"
 
 #define TIME_LINGER 1000
+#define LOG_MOST 20             /* lines about refused connections in a second */
+
+/* A flood of connections shall not become a flood of lines. */
+static bool may_log(void)
+{
+	static int64_t second;
+	static unsigned lines;
+	int64_t now = transport_now_ms() / 1000;
+
+	if (now != second) {
+		if (lines > LOG_MOST)
+			log_warning("%u more connections were refused or dropped", lines - LOG_MOST);
+		second = now;
+		lines = 0;
+	}
+	return ++lines <= LOG_MOST;
+}
 
 void pending_init(struct pending_table *t)
 {
@@ -68,7 +85,8 @@ void pending_add(struct pending_table *t, int fd, bool local)
 		if (t->place[i].fd < 0)
 			p = &t->place[i];
 	if (!p) {
-		log_warning("connection dropped: %d wait for authentication", LIMIT_PENDING);
+		if (may_log())
+			log_warning("connection dropped: %d wait for authentication", LIMIT_PENDING);
 		close(fd);
 		return;
 	}
@@ -106,7 +124,7 @@ void pending_expire(struct pending_table *t)
 
 		if (p->fd < 0 || p->deadline > now)
 			continue;
-		if (!p->refused)
+		if (!p->refused && may_log())
 			log_warning("connection from %s dropped: no preamble in time", p->peer);
 		pending_close(p);
 	}
@@ -124,7 +142,8 @@ void pending_refuse(struct pending *p, CUresult code, const char *text)
 	put_text(&m, text);
 	f.head_len = m.len;
 	memcpy(bytes, &f, sizeof f);
-	log_warning("connection from %s refused: %s", p->peer, text);
+	if (may_log())
+		log_warning("connection from %s refused: %s", p->peer, text);
 	/* A fresh socket has room for this; if not, the peer sees the end of the connection without a
 	 * word. */
 	if (m.bad || send(p->fd, bytes, sizeof f + m.len, MSG_DONTWAIT | MSG_NOSIGNAL) < 0) {
@@ -168,7 +187,7 @@ void pending_event(struct pending_table *t, int place)
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
 		return;
 	if (n <= 0) {
-		if (!p->refused)
+		if (!p->refused && may_log())
 			log_info("connection from %s ended before its preamble", p->peer);
 		pending_close(p);
 		return;
@@ -183,7 +202,8 @@ void pending_event(struct pending_table *t, int place)
 		t->ready(t, p);
 	else if (memcmp(p->preamble.magic, PREAMBLE_MAGIC, sizeof p->preamble.magic)) {
 		/* Whoever this is would not understand a BYE. */
-		log_warning("connection from %s dropped: %s", p->peer, problem);
+		if (may_log())
+			log_warning("connection from %s dropped: %s", p->peer, problem);
 		pending_close(p);
 	} else {
 		pending_refuse(p, CUDA_ERROR_SYSTEM_DRIVER_MISMATCH, problem);
