@@ -122,7 +122,7 @@ static struct frame get_frame(void)
 static size_t frame_bytes(uint8_t *to, struct frame f, const void *body)
 {
 	memcpy(to, &f, sizeof(f));
-	if (f.head_len + f.bulk_len)
+	if (body && f.head_len + f.bulk_len)
 		memcpy(to + sizeof(f), body, f.head_len + f.bulk_len);
 	return sizeof(f) + f.head_len + f.bulk_len;
 }
