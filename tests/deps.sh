@@ -5,7 +5,7 @@
 set -eu
 
 # Alternatives, as releases name them differently, are separated by |.
-packages="gcc make pkg-config libc6-dev python3 libfuse3-dev fuse3 libmsgpack-dev|libmsgpack-c-dev libssl-dev libjansson-dev
+packages="gcc g++ make pkg-config libc6-dev python3 libfuse3-dev fuse3 libmsgpack-dev|libmsgpack-c-dev libssl-dev libjansson-dev
 	liblz4-dev libzstd-dev check libsubunit-dev scdoc procps util-linux"
 
 installed() {
