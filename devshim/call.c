@@ -23,6 +23,7 @@
 /* What a posted call needs of the current context; the server finds out for the others. */
 enum need { NEED_NOTHING, NEED_UNLOST, NEED_CONTEXT };
 static uint8_t needs[CALL_COUNT];
+static bool lacks[CALL_COUNT];
 static bool traced;
 
 /* Names for the log when a post fails: which call had the number. Racy on purpose, only ever read for the
@@ -68,6 +69,8 @@ CUresult call_begin(struct call *c, unsigned id)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	if (__builtin_expect(t->host_function, 0))
 		return CUDA_ERROR_NOT_PERMITTED;
+	if (__builtin_expect(lacks[id], 0))
+		return call_unsupported(call_names[id].name, "the server lacks it");
 	msg_init(&c->out, t->out + sizeof(struct frame), LIMIT_HEAD);
 	msg_init(&c->in, NULL, 0);
 	c->id = id;
@@ -289,6 +292,12 @@ void location_to_server(CUmemLocation *location)
 {
 	if (location->type == CU_MEM_LOCATION_TYPE_DEVICE && device_get(location->id))
 		location->id = device_to_server(location->id);
+}
+
+void call_lacks(unsigned id)
+{
+	if (id < CALL_COUNT)
+		lacks[id] = true;
 }
 
 void call_trace(bool on) { traced = on; }

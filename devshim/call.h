@@ -74,5 +74,7 @@ CUdevice get_device(struct call *c);
 /* Replaces a visible ordinal by the server's where the location names a device. */
 void location_to_server(CUmemLocation *location);
 
+/* The server lacks this call, or encodes it otherwise: it is answered NOT_SUPPORTED here. Inside cuInit. */
+void call_lacks(unsigned id);
 /* Logs every record at debug level from now on. */
 void call_trace(bool on);

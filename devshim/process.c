@@ -228,7 +228,10 @@ static bool take_hello(struct msg *m)
 			size_t unknown = get_array(m, CALL_COUNT);
 			for (size_t j = 0; j < unknown; j++) {
 				uint64_t id = get_u64(m);
-				log_info("the server lacks %s", id < CALL_COUNT ? call_names[id].name : "?");
+				if (id >= CALL_COUNT)
+					return false;
+				log_info("the server lacks %s", call_names[id].name);
+				call_lacks((unsigned)id);
 			}
 		} else {
 			get_skip(m);
