@@ -5,6 +5,7 @@
  * Thread rule: a handler touches only its warp and device memory. */
 #include "server/soft/exec_atom.h"
 #include "server/soft/exec.h"
+#include "server/soft/memory.h"
 #include "server/soft/lane_math.h"
 
 enum { ILLEGAL_ADDRESS = 700, MISALIGNED_ADDRESS = 716 };
@@ -104,7 +105,7 @@ const struct op *x_atom(struct warp *w, const struct op *o)
 	uint64_t lo = shared ? 0 : w->mem_lo, end = shared ? w->shared_size : w->mem_hi;
 	FOR_LANES(w, l) {
 		uint64_t at = shared ? (uint32_t)(REG(w, uint32_t, o->a)[l] + (uint32_t)o->imm) : REG(w, uint64_t, o->a)[l] + (uint64_t)o->imm;
-		if (at < lo || at > end || end - at < bytes)
+		if ((at < lo || at > end || end - at < bytes) && (shared || soft_reach(&at, 1, bytes)))
 			return warp_fault(w, o, ILLEGAL_ADDRESS);
 		if (at & (bytes - 1))
 			return warp_fault(w, o, MISALIGNED_ADDRESS);

@@ -6,6 +6,7 @@
 #include "server/soft/handlers.h"
 #include <immintrin.h>
 #include "server/soft/lane_math.h"
+#include "server/soft/memory.h"
 
 #define GLUE_(a, b) a##b
 #define GLUE(a, b) GLUE_(a, b)

@@ -380,4 +380,23 @@ bool soft_find(uint64_t p, uint64_t *base, size_t *bytes)
 	return true;
 }
 
+int soft_reach(const uint64_t *at, unsigned n, unsigned bytes)
+{
+	int fault = 0;
+	const struct allocation *a = NULL;      /* neighbours are mostly in the same one */
+	pthread_mutex_lock(&lock);
+	for (unsigned i = 0; i < n && !fault; i++) {
+		if (!a || at[i] < a->base || at[i] - a->base >= a->bytes) {
+			const struct entry *e = holding(at[i]);
+			a = e ? &e->a : NULL;
+		}
+		if (!a || bytes > a->bytes - (at[i] - a->base))
+			fault = 700;
+		else if (at[i] & (bytes - 1))
+			fault = 716;
+	}
+	pthread_mutex_unlock(&lock);
+	return fault;
+}
+
 void soft_mem_info(size_t *free_bytes, size_t *total_bytes) { allocation_info(0, free_bytes, total_bytes); }
