@@ -402,7 +402,7 @@ static void wrap_predicate(struct decoder *d, uint32_t first, uint32_t pred, boo
 static bool is_control(const struct decoder *d)
 {
 	static const char *const names[] = {"ret", "exit", "call", "bar", "barrier", "trap", "brx", "brkpt", "nanosleep", "shfl", "vote", "match",
-		"redux", "elect", "activemask", "wmma", "mma", "ldmatrix", "stmatrix", "mbarrier"};
+		"redux", "elect", "activemask", "wmma", "mma", "ldmatrix", "stmatrix", "movmatrix", "mbarrier"};
 	for (unsigned k = 0; k < sizeof names / sizeof *names; k++)
 		if (op_is(d, names[k]))
 			return true;
@@ -434,7 +434,9 @@ static void instruction(struct decoder *d, uint32_t index)
 	if (i->nop && i->op[0].kind == OP_REG && d->alias[i->op[0].reg] == i)
 		return;                 /* a copy that nobody has to make */
 	uint32_t first = d->nops, fixups = d->nfixups;
-	bool known = !i->m->unknown && (decode_arith(d) || decode_convert(d) || decode_memory(d) || decode_atomic(d) || decode_flow(d) ||
+	/* What these say beyond their opcode is about orders that always hold here. */
+	bool lax = op_is(d, "fence") || op_is(d, "membar") || op_is(d, "griddepcontrol") || op_is(d, "prefetch") || op_is(d, "pmevent");
+	bool known = (!i->m->unknown || lax) && (decode_arith(d) || decode_convert(d) || decode_memory(d) || decode_atomic(d) || decode_flow(d) ||
 	                                decode_warp(d) || decode_matrix(d));
 	if (!known)
 		uncover(d);

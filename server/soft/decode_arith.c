@@ -100,6 +100,33 @@ static void run(struct decoder *d, enum handler_id h, unsigned sources, unsigned
 	after(d, dst, t);
 }
 
+/* Two singles in one 64-bit register: one after the other. */
+static void run_pair(struct decoder *d, const char *prefix, unsigned sources)
+{
+	const struct ptx_insn *i = d->i;
+	enum handler_id h = by_type(prefix, T_F32);
+	if (!h || i->nop != sources + 1) {
+		uncover(d);
+		return;
+	}
+	uint32_t s[3] = {NONE, NONE, NONE}, r[2];
+	for (unsigned k = 0; k < sources; k++)
+		s[k] = source(d, &i->op[k + 1], T_B64, 8);
+	for (int half = 0; half < 2; half++) {
+		uint32_t x[3] = {NONE, NONE, NONE};
+		for (unsigned k = 0; k < sources; k++)
+			emit3(d, half ? "hi_b32" : "lo_b32", x[k] = temp(d, 4), s[k], NONE, NONE);
+		r[half] = temp(d, 4);
+		emit_mode(d, mode_of(i->m, true));
+		struct op *o = emit(d, h);
+		o->d = r[half];
+		o->a = x[0];
+		o->b = x[1];
+		o->c = x[2];
+	}
+	emit3(d, "pack_b32", target(d, &i->op[0], 8, false), r[0], r[1], NONE);
+}
+
 static bool plain_op(struct decoder *d)
 {
 	const struct ptx_mnem *m = d->i->m;
@@ -153,11 +180,10 @@ static bool plain_op(struct decoder *d)
 	} else {
 		h = by_type(b, t);
 	}
-	if (t == T_F32X2) {
-		uncover(d);
-		return true;
-	}
-	run(d, h, sources, t);
+	if (t == T_F32X2)
+		run_pair(d, b, sources);
+	else
+		run(d, h, sources, t);
 	return true;
 }
 
@@ -198,6 +224,28 @@ static bool carry(struct decoder *d)
 	return true;
 }
 
+/* set.eq.f16x2.f16x2: one half after the other, each 1.0 or 0 (a mask when the result is an integer). */
+static void set_pair(struct decoder *d, const char *cmp, unsigned t)
+{
+	const struct ptx_insn *i = d->i;
+	const char *half = t == T_F16X2 ? "f16" : "bf16", *result = i->m->types[0] == t ? half : "u16";
+	uint32_t a = source(d, &i->op[1], T_B32, 4), b = source(d, &i->op[2], T_B32, 4), r[2];
+	for (int k = 0; k < 2; k++) {
+		uint32_t x = temp(d, 4), y = temp(d, 4), p = temp(d, 4);
+		r[k] = temp(d, 4);
+		emit3(d, k ? "hi_b16" : "lo_b16", x, a, NONE, NONE);
+		emit3(d, k ? "hi_b16" : "lo_b16", y, b, NONE, NONE);
+		struct op *o = emit_name(d, "setp_%s_%s", cmp, half);
+		o->d = p;
+		o->a = x;
+		o->b = y;
+		o = emit_name(d, "set_%s", result);
+		o->d = r[k];
+		o->a = p;
+	}
+	emit3(d, "pack_b16", target(d, &i->op[0], 4, false), r[0], r[1], NONE);
+}
+
 /* setp and set: compare into a predicate, then combine with another and write both forms. */
 static bool compare(struct decoder *d)
 {
@@ -221,6 +269,10 @@ static bool compare(struct decoder *d)
 		if (!in(cmps, sizeof cmps, m->mods[k]) && !in(other, sizeof other, m->mods[k]))
 			cmp = NULL;
 	bool pairs = t == T_F16X2 || t == T_BF16X2;
+	if (pairs && !setp && !comb && cmp && i->nop == 3 && m->ntypes == 2 && (m->types[0] == t || m->types[0] == T_U32)) {
+		set_pair(d, cmp, t);
+		return true;
+	}
 	if (!cmp || !t || (!setp && m->ntypes != 2) || i->nop != at + 2 + (comb ? 1u : 0u) || (pairs && !(setp && dual))) {
 		uncover(d);
 		return true;

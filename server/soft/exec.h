@@ -11,7 +11,7 @@
 #include "server/soft/engine.h"
 #include "server/soft/ptx.h"
 
-enum { LANES = 32, MAX_WARPS = 32, MAX_THREADS = 1024, MAX_BARRIERS = 16, MAX_SPLITS = LANES + 1, MAX_FRAMES = 1 << 16 };
+enum { LANES = 32, MAX_WARPS = 32, MAX_THREADS = 1024, MAX_BARRIERS = 17, CLUSTER_BARRIER = 16, MAX_SPLITS = LANES + 1, MAX_FRAMES = 1 << 16 };
 
 struct warp;
 struct op;

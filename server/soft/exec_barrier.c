@@ -34,7 +34,7 @@ int barrier_arrive(struct warp *w)
 	struct block *b = w->block;
 	const struct op *o = w->at;
 	uint32_t l = (uint32_t)__builtin_ctz(s->mask), id = REG(w, uint32_t, o->a)[l];
-	if (id >= MAX_BARRIERS) {
+	if (id >= MAX_BARRIERS) {       /* PTX has 16; the last one is the cluster's */
 		b->launch->error_line = o->line;
 		return ILLEGAL_INSTRUCTION;
 	}
