@@ -49,12 +49,15 @@ static inline unsigned lane_bytes(enum ptx_type t)
 {
 	return ptx_type_bytes(t) == 8 ? 8 : 4;
 }
+struct op *emit_raw(struct decoder *d);
 struct op *emit(struct decoder *d, enum handler_id h);
 struct op *emit_name(struct decoder *d, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 struct op *emit_x(struct decoder *d, handler *fn);
 void emit_branch(struct decoder *d, enum handler_id h, uint32_t pred, uint32_t label);
 struct op *emit3(struct decoder *d, const char *name, uint32_t dst, uint32_t a, uint32_t b, uint32_t c);
 uint32_t slot_new(struct decoder *d, unsigned width);
+/* The slot of a register, or of what it is a copy of. */
+uint32_t reg_slot(struct decoder *d, uint32_t r);
 uint32_t temp(struct decoder *d, unsigned width);
 uint32_t constant(struct decoder *d, uint64_t value, unsigned width);
 uint32_t sreg(struct decoder *d, enum ptx_sreg sr);
