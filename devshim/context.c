@@ -13,6 +13,7 @@
 #include "devshim/call.h"
 #include "devshim/device.h"
 #include "devshim/handle.h"
+#include "devshim/copy.h"
 #include "devshim/module.h"
 #include "devshim/range.h"
 #include "devshim/work.h"
@@ -250,6 +251,7 @@ CUresult cuDevicePrimaryCtxRelease_v2(CUdevice dev)
 	CUresult r = primary_of(dev, &c);
 	if (r)
 		return r;
+	copy_drain();
 	bool last = false;
 	pthread_mutex_lock(&context_lock);
 	if (!c->alive || !c->users) {
@@ -271,6 +273,7 @@ CUresult cuDevicePrimaryCtxReset_v2(CUdevice dev)
 	CUresult r = primary_of(dev, &c);
 	if (r)
 		return r;
+	copy_drain();
 	bool was = false;
 	pthread_mutex_lock(&context_lock);
 	if (c->alive) {
@@ -382,6 +385,7 @@ CUresult cuCtxDestroy_v2(CUcontext ctx)
 	struct context *c = context_find(ctx);
 	if (!c || c->primary)
 		return CUDA_ERROR_INVALID_CONTEXT;
+	copy_drain();
 	pthread_mutex_lock(&context_lock);
 	bool was = atomic_load(&c->alive);
 	r = was ? remote_cuCtxDestroy_v2(ctx) : CUDA_ERROR_INVALID_CONTEXT;

@@ -13,9 +13,11 @@
  * Thread rule: any thread. `lock` guards the list of copies that wait to be told. */
 #include "devshim/copy.h"
 
+#include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include "devshim/call.h"
 #include "devshim/context.h"
 #include "devshim/range.h"
@@ -28,6 +30,8 @@
 #include "wire/log.h"
 #include "cuda.calls.h"
 #include "cuda.remote.h"
+
+#define IN_ANSWER (12u << 10)   /* bytes to the host that come inside the answer: they fit in one request to the mount */
 
 /* Copies to pinned memory whose bytes have not been told. */
 struct untold {
@@ -231,7 +235,7 @@ static CUresult fetch_bytes(const struct copy *k, enum copy_mode mode, CUstream 
 	struct call c;
 	CUresult r;
 
-	if (n <= LIMIT_REPLY) {
+	if (n <= IN_ANSWER) {
 		bool direct = contiguous(k, &k->dst);
 		void *p = direct ? t.to : malloc(n);
 
@@ -273,6 +277,37 @@ static void copy_in_program(const struct copy *k)
 
 /* ---- at the stream's turn */
 
+/* Copies that have been queued to run at their turn and have not run: none is the usual number. */
+static _Atomic int asides;
+static pthread_cond_t aside_ended = PTHREAD_COND_INITIALIZER;
+
+static void aside_over(void)
+{
+	pthread_mutex_lock(&lock);
+	atomic_fetch_sub(&asides, 1);
+	pthread_cond_broadcast(&aside_ended);
+	pthread_mutex_unlock(&lock);
+}
+
+void copy_drain(void)
+{
+	int saved = errno;
+
+	if (__builtin_expect(!atomic_load(&asides), 1) || upcall_inside())
+		return;
+	pthread_mutex_lock(&lock);
+	while (atomic_load(&asides) && !process_check()) {
+		struct timespec end;
+
+		/* A session that dies wakes nobody here: look again now and then. */
+		clock_gettime(CLOCK_REALTIME, &end);
+		end.tv_sec++;
+		pthread_cond_timedwait(&aside_ended, &lock, &end);
+	}
+	pthread_mutex_unlock(&lock);
+	errno = saved;
+}
+
 static void aside_release(struct aside *a)
 {
 	if (atomic_fetch_sub(&a->users, 1) == 1)
@@ -307,6 +342,7 @@ static void run_aside(void *arg)
 	if (!copy_untold(a->work))
 		work_done_until(a->work, atomic_load(&a->seq));
 	aside_release(a);
+	aside_over();
 }
 
 uint64_t copy_note(const struct copy *k, struct context *context)
@@ -344,7 +380,10 @@ static CUresult run_later(const struct copy *k, CUstream stream, struct work *w,
 		r = handle_error(HANDLE_CUstream);
 	if (!r) {
 		put_u64(&c.out, id);
+		atomic_fetch_add(&asides, once);
 		r = once && !work_is_full(w) ? call_post(&c) : wait_for(&c);
+		if (r && once)
+			aside_over();
 	}
 	if (r) {
 		upcall_drop(id);

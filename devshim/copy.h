@@ -39,6 +39,8 @@ static inline bool copy_is_host(const struct copy *k)
 {
 	return k->src.type == CU_MEMORYTYPE_HOST || k->dst.type == CU_MEMORYTYPE_HOST;
 }
+/* Before a call for which the server's driver waits for the device: lets copies that run at their stream's turn end, since they need the driver, too. */
+void copy_drain(void);
 /* True when the stream has copies whose bytes have not come, so that nothing may be said of it without asking the server. */
 struct work;
 bool copy_untold(const struct work *w);

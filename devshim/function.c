@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "devshim/context.h"
+#include "devshim/copy.h"
 #include "devshim/device.h"
 #include "devshim/handle.h"
 #include "devshim/occupancy.h"
@@ -192,6 +193,8 @@ static CUresult ask(struct function *f)
 {
 	unsigned type = handle_type(f->handle);
 	struct call c;
+
+	copy_drain();
 	CUresult r = call_begin(&c, type == HANDLE_CUkernel ? CALL_cuKernelGetName : CALL_cuFuncGetName);
 
 	if (r)
@@ -539,6 +542,7 @@ CUresult cuKernelGetFunction(CUfunction *pFunc, CUkernel kernel)
 		*pFunc = known;
 		return CUDA_SUCCESS;
 	}
+	copy_drain();
 	r = call_begin(&c, CALL_cuKernelGetFunction);
 	if (r)
 		return r;

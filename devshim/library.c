@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "devshim/context.h"
+#include "devshim/copy.h"
 #include "devshim/function.h"
 #include "devshim/handle.h"
 #include "devshim/module.h"
@@ -217,7 +218,9 @@ CUresult cuLibraryLoadFromFile(CUlibrary *library, const char *fileName, CUjit_o
 
 CUresult cuLibraryUnload(CUlibrary library)
 {
+	copy_drain();
 	CUresult r = remote_cuLibraryUnload(library);
+
 
 	if (r)
 		return r;
@@ -230,7 +233,10 @@ CUresult cuLibraryUnload(CUlibrary library)
 CUresult cuLibraryGetKernel(CUkernel *pKernel, CUlibrary library, const char *name)
 {
 	struct call c;
+
+	copy_drain();
 	CUresult r = call_begin(&c, CALL_cuLibraryGetKernel);
+
 
 	if (!r && (!pKernel || !name))
 		r = CUDA_ERROR_INVALID_VALUE;

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include "devshim/call.h"
 #include "devshim/context.h"
+#include "devshim/copy.h"
 #include "devshim/range.h"
 #include "devshim/work.h"
 #include "wire/cuda.h"
@@ -79,10 +80,12 @@ CUresult cuMemFree_v2(CUdeviceptr dptr)
 		return CUDA_ERROR_INVALID_VALUE;
 	struct context *owner = context_find(range.ctx);
 
-	if (range.kind == RANGE_DEVICE && owner && owner == current && !work_context_busy(owner))
+	if (range.kind == RANGE_DEVICE && owner && owner == current && !work_context_busy(owner)) {
 		r = post_free(dptr);
-	else
+	} else {
+		copy_drain();
 		r = remote_cuMemFree_v2(dptr);
+	}
 	if (r)
 		range_add(&range);      /* it is still there */
 	return r;

@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 #include "devshim/context.h"
+#include "devshim/copy.h"
 #include "devshim/device.h"
 #include "devshim/function.h"
 #include "devshim/handle.h"
@@ -156,6 +157,8 @@ static CUresult load(unsigned id, CUmodule *module, struct image *i, const struc
 {
 	void *packed = NULL;
 	struct call c;
+
+	copy_drain();
 	CUresult r = call_begin(&c, id);
 
 	if (!r)
@@ -238,7 +241,9 @@ CUresult cuModuleLoad(CUmodule *module, const char *fname)
 
 CUresult cuModuleUnload(CUmodule hmod)
 {
+	copy_drain();
 	CUresult r = remote_cuModuleUnload(hmod);
+
 
 	if (r)
 		return r;
@@ -256,8 +261,10 @@ CUresult cuModuleGetFunction(CUfunction *hfunc, CUmodule hmod, const char *name)
 
 	if (!r && (!hfunc || !name))
 		r = CUDA_ERROR_INVALID_VALUE;
-	if (!r)
-		r = call_begin(&c, CALL_cuModuleGetFunction);
+	if (r)
+		return r;
+	copy_drain();
+	r = call_begin(&c, CALL_cuModuleGetFunction);
 	if (r)
 		return r;
 	if (!put_handle(&c, HANDLE_CUmodule, hmod))

@@ -5,6 +5,7 @@
  * Thread rule: the serve functions as exec.h; the callback runs on the driver's threads and calls no driver function. */
 #include "server/exec.h"
 #include "server/serve.h"
+#include "server/staging.h"
 #include "wire/limits.h"
 #include "cuda.calls.h"
 
@@ -23,5 +24,8 @@ CUresult serve_cuLaunchHostFunc(struct exec *x)
 		return SERVE_BAD;
 	if (x->bad_handle)
 		return x->handle_code;
+	/* What the host function may need is made before the device has to wait for it. */
+	if (!stage_get())
+		return CUDA_ERROR_OUT_OF_MEMORY;
 	return drv.cuLaunchHostFunc(stream, host_upcall, (void *)(uintptr_t)id);
 }

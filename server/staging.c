@@ -79,6 +79,8 @@ static struct stage *stage_create(CUcontext ctx, unsigned long long id)
 		if (drv.cuEventCreate(&s->slot[i].event, CU_EVENT_DISABLE_TIMING))
 			s->slot[i].event = NULL;
 	}
+	if (drv.cuStreamCreate(&s->stream, CU_STREAM_NON_BLOCKING))
+		s->stream = NULL;
 	capture_restore(mode);
 	return s;
 }
@@ -196,19 +198,7 @@ CUresult stage_put(struct stage *s, struct slot *slot, CUstream stream)
 	return r;
 }
 
-CUstream stage_stream(struct stage *s)
-{
-	pthread_mutex_lock(&lock);
-	if (!s->stream) {
-		CUstreamCaptureMode mode = capture_relax();
-
-		if (drv.cuStreamCreate(&s->stream, CU_STREAM_NON_BLOCKING))
-			s->stream = NULL;
-		capture_restore(mode);
-	}
-	pthread_mutex_unlock(&lock);
-	return s->stream;
-}
+CUstream stage_stream(struct stage *s) { return s->stream; }
 
 /* The first run of n free granules, or -1. */
 static int arena_find(const struct stage *s, unsigned n)
