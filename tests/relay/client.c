@@ -334,6 +334,59 @@ static void failing(unsigned call, uint64_t a)
 	printf(", then %s\n", r < 0 ? strerrorname_np(errno) : "done");
 }
 
+/* Everything that a program could do to the node, at random: the daemon must live through it, and so must other sessions. */
+static atomic_long strikes;
+static void *hostile_thread(void *arg)
+{
+	unsigned seed = *(unsigned *)arg;
+	static const int64_t regions[] = {CTL_POST(0), CTL_DATA(0, 0), CTL_REPLY(0), CTL_UPCALL, CTL_ASIDE, 0};
+	static const unsigned long requests[] = {CTL_WAIT_256, CTL_WAIT_1K, CTL_WAIT_4K, CTL_WAIT_16K, 0x5401};
+	uint8_t *b = pages(1 << 20);
+	while (atomic_fetch_sub(&strikes, 1) > 0) {
+		struct frame f = {.kind = (uint8_t)(rand_r(&seed) % 8),
+			.thread = (uint32_t)(rand_r(&seed) % 8 != 0),
+			.seq = (uint64_t)(rand_r(&seed) % 50),
+			.bulk_len = rand_r(&seed) % 4 ? 0 : (uint64_t)(rand_r(&seed) % 100000)};
+		struct ctl_wait w = {.batch = atomic_fetch_add(&batch, rand_r(&seed) % 20 != 0) + 1,
+			.seq = (uint64_t)(rand_r(&seed) % 50),
+			.len = (uint32_t)sizeof(f)};
+		size_t n = (size_t)(rand_r(&seed) % (rand_r(&seed) % 8 ? 200 : 1 << 20));
+		int64_t at = regions[rand_r(&seed) % 6];
+		if (rand_r(&seed) % 10 == 0)
+			w.len = (uint32_t)rand_r(&seed);
+		memcpy(b, &w, sizeof(w));
+		memcpy(b + sizeof(w), &f, sizeof(f));
+		ssize_t r;
+		switch (rand_r(&seed) % 4) {
+		case 0: r = ioctl(fd, requests[rand_r(&seed) % 5], b); break;
+		case 1: r = pread(fd, b, n, at + (rand_r(&seed) % 2 ? (int64_t)(rand_r(&seed) % 5) << 40 : 0)); break;
+		case 2: r = pwrite(fd, b + sizeof(w), sizeof(f) + n / 2, CTL_POST(w.batch)); break;
+		default: r = pwrite(fd, b + sizeof(w), sizeof(f), rand_r(&seed) % 2 ? CTL_ASIDE : at); break;
+		}
+		if (r < 0 && (errno == ECONNABORTED || errno == ENOTCONN))
+			die("the daemon is gone");
+	}
+	return NULL;
+}
+
+static void hostile(long count, unsigned seed)
+{
+	pthread_t t[8];
+	unsigned seeds[8];
+	struct sigaction s = {.sa_handler = on_alarm};
+	sigaction(SIGALRM, &s, NULL);
+	ualarm(3000, 3000);
+	strikes = count;
+	for (unsigned i = 0; i < 8; i++) {
+		seeds[i] = seed * 8 + i;
+		pthread_create(&t[i], NULL, hostile_thread, &seeds[i]);
+	}
+	double end = now() + 2;
+	while (atomic_load(&strikes) > 0 && now() < end)
+		usleep(1000);
+	/* whoever is parked stays so for a while: leaving it to the end of the process is part of the test */
+}
+
 int main(int argc, char **argv)
 {
 	if (argc < 3)
@@ -364,6 +417,8 @@ int main(int argc, char **argv)
 		shuffle(a);
 	else if (!strcmp(what, "call"))
 		failing((unsigned)a, (uint64_t)b);
+	else if (!strcmp(what, "hostile"))
+		hostile(a, (unsigned)b);
 	else if (!strcmp(what, "hold")) {
 		/* a child keeps the descriptor when this process ends */
 		if (fork() == 0) {

@@ -93,6 +93,12 @@ expect "bad frame from the server" 'EPROTO after 0.*then EPROTO' client call 8
 expect "reply that nobody asked for" 'EPROTO after 0.*then EPROTO' client call 9
 check "no session is left" until_true bash -c "[ -z \"\$(ls '$mnt/sessions' 2>&1)\" ]"
 
+# ---- hostile programs
+for i in $(seq "${HOSTILE:-10}"); do client hostile 300 "$i" 2>&1 | sed 's/^/hostile: /' & done
+wait $(jobs -p)
+expect "echo after hostile programs" '^echo' client echo 100
+check "they leave nothing" until_true bash -c "[ -z \"\$(ls '$mnt/sessions' 2>&1)\" ]"
+
 # ---- death of programs
 waiting call 5 30000
 id=$(ls "$mnt/sessions" 2>&1)
