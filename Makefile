@@ -26,7 +26,7 @@ shim    := $(filter-out $(B)/obj/devshim/handshake.o,$(call objects,devshim))
 
 $(B)/bin/scudafs: $(call objects,mount scudafs) $(wire)
 $(B)/bin/scudafs: LIBS = $(shell pkg-config --libs fuse3 openssl jansson) -lpthread
-$(B)/bin/scuda-server: $(call objects,server) $(wire) $(call gen,serve driver calls)
+$(B)/bin/scuda-server: $(call objects,server) $(wire) $(call gen,serve driver calls) $(call gen_nvml,serve driver calls)
 $(B)/bin/scuda-server: LIBS = $(shell pkg-config --libs openssl) -ldl -lpthread
 $(B)/lib/libcuda.so.1: $(sort $(shim) $(tables)) $(codec) $(call gen,stubs procs calls)
 $(B)/lib/libcuda.so.1: LIBS = -lpthread

@@ -8,9 +8,11 @@
 #include <string.h>
 #include <time.h>
 
+#include "server/nvml.h"
 #include "server/state.h"
 #include "wire/log.h"
 #include "cuda.calls.h"
+#include "nvml.calls.h"
 
 #define ARENA_MOST (64u << 20)      /* bytes that one record may have */
 #define ARENA_KEPT (16u << 10)      /* a chunk of this size is kept for the next record */
@@ -172,6 +174,7 @@ void *exec_handle_of(struct exec *x, unsigned type, uint64_t id)
 	if (!real && !x->bad_handle) {
 		x->bad_handle = true;
 		x->handle_code = type == HANDLE_CUcontext ? CUDA_ERROR_INVALID_CONTEXT :
+				type > NVML_HANDLE_NONE ? (CUresult)NVML_ERROR_INVALID_ARGUMENT :
 				CUDA_ERROR_INVALID_HANDLE;
 	}
 	if (!x->first_id)
@@ -206,6 +209,11 @@ uint64_t exec_id_of(struct exec *x, unsigned type, void *real)
 void exec_put_handle(struct exec *x, unsigned type, void *real)
 {
 	put_u64(&x->out, exec_id_of(x, type, real));
+}
+
+bool exec_may_change(const struct exec *x)
+{
+	return x->session->start->may_change;
 }
 
 uint64_t exec_new_id(struct exec *x)
@@ -251,7 +259,8 @@ CUresult exec_run(struct exec *x)
 {
 	struct session *s = x->session;
 	uint16_t id = s->call[x->frame.call];
-	const struct serve_entry *e = id == NO_CALL ? NULL : &serve_table[id];
+	const struct serve_entry *e = call_entry(id);
+	bool nvml_call = call_is_nvml(id);
 	CUresult r = CUDA_ERROR_NOT_SUPPORTED;
 
 	x->name = e ? e->name : "unknown call";
@@ -259,9 +268,13 @@ CUresult exec_run(struct exec *x)
 	x->handle_code = 0;
 	x->parent = x->first_id = 0;
 	x->gathered = NULL;
-	session_wait_driver(s);
+	if (nvml_call)
+		session_wait_nvml(s);
+	else
+		session_wait_driver(s);
 	if (e && e->serve) {
-		set_context(x);
+		if (!nvml_call)
+			set_context(x);
 		r = e->serve(x);
 		if (!r && x->first_id && (strstr(e->name, "Destroy") || strstr(e->name, "Unload")))
 			handle_drop(s->handles, x->first_id);

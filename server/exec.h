@@ -94,6 +94,9 @@ void session_upcall(struct session *s, uint64_t id, bool wait);
 _Noreturn void session_end(struct session *s, CUresult code, const char *fmt,
 		...) __attribute__((format(printf, 3, 4)));
 
+/* The server was started with consent to calls that change a card for everybody (clocks, power, modes). */
+bool exec_may_change(const struct exec *x);
+
 /* The session whose process this is; never NULL while records run. */
 struct session *session_self(void);
 /* True when the software device serves. */

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "server/nvml.h"
 #include "server/state.h"
 #include "wire/log.h"
 
@@ -27,21 +28,32 @@ struct greeting {
 	unsigned unknown_count;
 };
 
+/* Both descriptions share one numbering here: NVML's calls follow the driver's. */
+const struct serve_entry *call_entry(uint16_t id)
+{
+	return id == NO_CALL ? NULL : call_is_nvml(id) ? &nvml_serve_table[id - serve_count] : &serve_table[id];
+}
+
+bool call_is_nvml(uint16_t id)
+{
+	return id != NO_CALL && id >= serve_count;
+}
+
 static int by_name(const void *a, const void *b)
 {
-	return strcmp(serve_table[*(const uint16_t *)a].name, serve_table[*(const uint16_t *)b].name);
+	return strcmp(call_entry(*(const uint16_t *)a)->name, call_entry(*(const uint16_t *)b)->name);
 }
 
 static uint16_t find_call(const uint16_t *sorted, const char *name, uint32_t signature)
 {
-	size_t low = 0, high = serve_count;
+	size_t low = 0, high = serve_count + nvml_serve_count;
 
 	while (low < high) {
 		size_t mid = (low + high) / 2;
-		int order = strcmp(name, serve_table[sorted[mid]].name);
+		int order = strcmp(name, call_entry(sorted[mid])->name);
 
 		if (!order)
-			return serve_table[sorted[mid]].signature == signature ? sorted[mid] : NO_CALL;
+			return call_entry(sorted[mid])->signature == signature ? sorted[mid] : NO_CALL;
 		if (order < 0)
 			high = mid;
 		else
@@ -52,14 +64,15 @@ static uint16_t find_call(const uint16_t *sorted, const char *name, uint32_t sig
 
 static void get_calls(struct session *s, struct msg *m, struct greeting *g)
 {
-	uint16_t *sorted = malloc(serve_count * sizeof *sorted);
+	const unsigned count = serve_count + nvml_serve_count;
+	uint16_t *sorted = malloc(count * sizeof *sorted);
 	size_t n = get_array(m, LIMIT_CALLS);
 
 	if (!sorted)
 		session_end(s, CUDA_ERROR_OUT_OF_MEMORY, "out of memory");
-	for (unsigned i = 0; i < serve_count; i++)
+	for (unsigned i = 0; i < count; i++)
 		sorted[i] = i;
-	qsort(sorted, serve_count, sizeof *sorted, by_name);
+	qsort(sorted, count, sizeof *sorted, by_name);
 	g->unknown_count = 0;
 	for (size_t i = 0; i < n && !m->bad; i++) {
 		char name[LIMIT_NAME + 1];
@@ -72,6 +85,10 @@ static void get_calls(struct session *s, struct msg *m, struct greeting *g)
 		s->call[i] = m->bad ? NO_CALL : find_call(sorted, name, signature);
 		if (s->call[i] == NO_CALL)
 			g->unknown[g->unknown_count++] = i;
+		else if (call_is_nvml(s->call[i]))
+			s->wants_nvml = true;
+		else
+			s->wants_driver = true;
 	}
 	s->calls = n;
 	free(sorted);
@@ -160,6 +177,7 @@ void hello_answer(struct session *s, const struct frame *f)
 				"the program speaks protocol %lld, the server %d",
 				(long long)g.protocol, PROTOCOL_VERSION);
 	snprintf(s->report->program, sizeof s->report->program, "%.40s[%d]", g.program, (int)g.pid);
+	nvml_announce(g.pid);
 	log_debug("hello of %s pid %lld uid %lld %s, build %s; %u of %u calls unknown", g.program,
 			(long long)g.pid,
 			(long long)g.uid, g.user, g.version, g.unknown_count, s->calls);

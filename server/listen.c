@@ -275,7 +275,7 @@ static void session_start(struct pending *p)
 	if (!c->pid) {
 		struct session_start start = {.id = c->id, .fd = p->fd, .report = report,
 				.driver = l.snapshot.choice,
-			.fence = l.options->fence, .snapshot = l.snapshot.blob,
+			.fence = l.options->fence, .may_change = l.options->may_change, .snapshot = l.snapshot.blob,
 					.snapshot_len = l.snapshot.blob_len};
 
 		if (p->preamble.flags & PREAMBLE_TLS) {

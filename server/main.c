@@ -27,6 +27,7 @@ static const char help[] =
 "                       there is none; soft; or the path of a libcuda\n"
 "  --insecure-no-auth   let anyone who reaches the address use the GPUs, in clear\n"
 "  --ready-fd N         write the TCP port and a newline to descriptor N once ready\n"
+"  --allow-changes      programs may change the GPUs' clocks, power limits and modes (NVML)\n"
 "  --no-fence           leave the sessions' address space as it is (for debuggers)\n"
 "  --help, --version\n"
 "\n"
@@ -76,6 +77,7 @@ static int parse(int argc, char **argv, struct options *o)
 		{"listen", required_argument, NULL, 'l'}, {"keys", required_argument, NULL, 'k'},
 		{"driver", required_argument, NULL, 'd'}, {"insecure-no-auth", no_argument, NULL, 'i'},
 		{"ready-fd", required_argument, NULL, 'r'}, {"no-fence", no_argument, NULL, 'f'},
+		{"allow-changes", no_argument, NULL, 'c'},
 		{"help", no_argument, NULL, 'h'}, {"version", no_argument, NULL, 'v'}, {0}};
 	int c;
 
@@ -98,6 +100,9 @@ static int parse(int argc, char **argv, struct options *o)
 		case 'r':
 			if (!parse_fd(optarg, &o->ready_fd))
 				return wrong("--ready-fd wants a descriptor's number");
+			break;
+		case 'c':
+			o->may_change = true;
 			break;
 		case 'f':
 			o->fence = false;

@@ -1,16 +1,31 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The little of NVML that the monitor asks the NVIDIA driver's own library for. Without that library
- * everything answers "unknown".
+/* NVML: a table of function pointers, as the driver is one, filled from the NVIDIA driver's libnvidia-ml.so.1 or, beside the software device, from what that
+ * device can tell truthfully (nvml_soft.c). The monitor and sessions that ask for NVML load it; nobody else.
  *
- * Thread rule: nvml_open once, before other threads; the rest from any thread. */
+ * Thread rule: nvml_open once, before other threads use the table; the rest from any thread. */
 #pragma once
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include "nvml.driver.h"
+#include "server/exec.h"
 
-/* Loads libnvidia-ml.so.1; false when there is none. */
+/* A member per exported function; those that the library lacks answer NVML_ERROR_NOT_SUPPORTED. */
+extern struct nvml_driver nvml;
+extern const struct serve_entry nvml_serve_table[];
+extern const unsigned nvml_serve_count;
+
+/* Loads and initialises libnvidia-ml.so.1; false when there is none, or it is our own. */
 bool nvml_open(void);
+/* From here on process lists name the programs that sessions of this server work for. */
+void nvml_translate_processes(void);
+/* Fills the table for the software device, whose driver must be loaded and initialised. */
+void nvml_open_soft(void);
 /* "580.159.04", or "". */
 void nvml_driver_version(char *out, size_t cap);
 /* Free bytes of the GPU at that PCI bus id ("0000:00:06.0"). */
 bool nvml_free_memory(const char *pci_bus_id, uint64_t *free_bytes);
+/* The process that a session's process works for: the program's pid as its hello told it, or `pid` itself when that is no session of this server. */
+unsigned nvml_client_pid(unsigned pid);
+/* Makes this process known to nvml_client_pid. */
+void nvml_announce(unsigned client_pid);

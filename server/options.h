@@ -12,6 +12,7 @@ struct options {
 	const char *keys_path;      /* NULL: no keys */
 	const char *driver;         /* "auto", "soft" or a path */
 	bool insecure;              /* clear connections from anywhere */
+	bool may_change;            /* calls that change a card are allowed */
 	bool fence;                 /* sessions fence their address space */
 	int ready_fd;               /* -1: none */
 };

@@ -22,6 +22,7 @@
 #include <unistd.h>
 
 #include "server/fence.h"
+#include "server/nvml.h"
 #include "server/state.h"
 #include "wire/keys.h"
 #include "wire/log.h"
@@ -45,6 +46,7 @@ static struct session self = {
 	.upcall_lock = PTHREAD_MUTEX_INITIALIZER,
 	.upcall_cond = PTHREAD_COND_INITIALIZER,
 	.output_lock = PTHREAD_MUTEX_INITIALIZER,
+	.nvml_lock = PTHREAD_MUTEX_INITIALIZER,
 };
 
 struct session *session_self(void)
@@ -135,6 +137,24 @@ void session_wait_driver(struct session *s)
 	while (!atomic_load(&s->driver_ready))
 		pthread_cond_wait(&s->ready_cond, &s->ready_lock);
 	pthread_mutex_unlock(&s->ready_lock);
+}
+
+/* NVML is loaded by the first call that needs it: a session that computes has no use for it. */
+void session_wait_nvml(struct session *s)
+{
+	pthread_mutex_lock(&s->nvml_lock);
+	if (!s->nvml_tried) {
+		s->nvml_tried = true;
+		if (session_soft(s)) {
+			session_wait_driver(s);
+			nvml_open_soft();
+		} else if (!nvml_open()) {
+			session_end(s, CUDA_ERROR_SYSTEM_NOT_READY, "this host has no NVML");
+		} else {
+			nvml_translate_processes();
+		}
+	}
+	pthread_mutex_unlock(&s->nvml_lock);
 }
 
 static void *load_driver(void *arg)
@@ -331,7 +351,8 @@ void session_run(const struct session_start *start)
 	open_reader(s);
 	input_record(s, &f, true);
 	hello_answer(s, &f);
-	start_driver(s);
+	if (s->wants_driver || session_soft(s))
+		start_driver(s);
 	baton_release(s);
 	reader_loop(s);
 }

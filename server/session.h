@@ -17,6 +17,7 @@ struct session_start {
 	struct report *report;
 	struct driver_choice driver;
 	bool fence;
+	bool may_change;            /* see exec_may_change */
 	const uint8_t *snapshot;    /* the map, encoded */
 	size_t snapshot_len;
 };

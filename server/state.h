@@ -44,6 +44,7 @@ struct session {
 	bool greeted;               /* the hello was answered */
 	unsigned calls;
 	uint16_t call[LIMIT_CALLS]; /* program's call id to ours, NO_CALL */
+	bool wants_driver, wants_nvml;  /* calls of its list */
 	struct mirror *mirrors[MIRROR_BUCKETS];
 	unsigned mirror_count;
 
@@ -56,6 +57,9 @@ struct session {
 	_Atomic int driver_ready;
 	pthread_mutex_t ready_lock;
 	pthread_cond_t ready_cond;
+
+	pthread_mutex_t nvml_lock;
+	bool nvml_tried;
 
 	struct handles *handles;
 	_Atomic uint64_t failed;    /* first failed post not told: code << 48 | seq */
@@ -82,6 +86,8 @@ struct session {
 _Noreturn void session_lost(struct session *s, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 /* Blocks until the driver is there. */
 void session_wait_driver(struct session *s);
+/* The same for NVML, which it loads; ends the session where there is none. */
+void session_wait_nvml(struct session *s);
 
 /* ---- input.c: by the holder of the baton; none returns when the connection ends ---- */
 /* Bytes of the current frame's head or bulk. */
@@ -129,6 +135,9 @@ CUcontext context_real(struct session *s, uint64_t id);
 uint64_t context_id(struct session *s, CUcontext real);
 
 /* ---- hello.c ---- */
+/* What runs a call, by this build's id of it; NULL for NO_CALL. */
+const struct serve_entry *call_entry(uint16_t id);
+bool call_is_nvml(uint16_t id);
 /* Reads and answers the hello whose header is f. */
 void hello_answer(struct session *s, const struct frame *f);
 

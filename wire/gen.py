@@ -152,12 +152,14 @@ class Call:
             raise Refused(f"{where}: struct {p.type} holds pointers or handles and needs VIA")
         if p.stars == 0:
             return "value"
+        if p.has("COUNT") and p.has("INOUT"):
+            return "array-inout"
         if p.has("COUNT"):
             return "array-in" if p.const or p.has("IN") else "array-out"
         return "inout" if p.has("INOUT") else "in" if p.const or p.has("IN") else "out"
 
     def check(self):
-        outs = [p for p in self.params if p.mode in ("out", "inout", "array-out", "text", "bytes-out", "via-out")]
+        outs = [p for p in self.params if p.mode in ("out", "inout", "array-out", "array-inout", "text", "bytes-out", "via-out")]
         if self.cls == "POST" and outs:
             raise Refused(f"{self.where}: error: {self.name}: a returned value on a POST call: '{outs[0].name}'")
         if self.cls == "NEW" and ([p.mode for p in outs] != ["out"] or outs[0].kind != "handle"):
@@ -320,7 +322,7 @@ def stub_body(api, c):
     for p in c.params:
         if p.mode in ("out", "inout", "in", "string", "bytes-out", "via-in", "via-out") and not p.has("OPTIONAL"):
             s += f"\tif (!{p.name})\n\t\treturn {api.invalid};\n"
-        if p.mode in ("array-in", "array-out", "bytes-in") and not p.has("OPTIONAL"):
+        if p.mode in ("array-in", "array-out", "array-inout", "bytes-in") and not p.has("OPTIONAL"):
             n = counted(c, p)[0] if p.has("COUNT") else p.words["BYTES"]
             s += f"\tif (!{p.name} && {n})\n\t\treturn {api.invalid};\n"
     after = ""
@@ -344,8 +346,11 @@ def stub_body(api, c):
             s += f"\tr = put_{p.words['VIA']}(&c, {p.name});\n\tif (r)\n\t\treturn r;\n"
         elif p.mode == "via-out":
             after += f"\t\tget_{p.words['VIA']}(&c, {p.name});\n"
-        elif p.mode == "array-in":
+        elif p.mode in ("array-in", "array-inout"):
             n = counted(c, p)[0]
+            if p.mode == "array-inout":
+                after += (f"\t\tfor (size_t i = 0, n = get_array(&c.in, {n}); {p.name} && i < n; i++)\n"
+                          f"\t\t\t{get(p, p.name + '[i]')}\n")
             s += (f"\tput_array(&c.out, {p.name} ? {n} : 0);\n\tfor (size_t i = 0; {p.name} && i < (size_t)({n}); i++) {{\n"
                   f"{indent(put(p, p.name + '[i]'))}\t}}\n")
         elif p.mode == "array-out":
@@ -467,7 +472,9 @@ def serve_body(api, c):
             s += f"\t{p.type} {n}_ = {{0}};\n"
             after += f"\t\tput_{p.words['VIA']}(x, &{n}_);\n"
             arg = f"&{n}_"
-        elif p.mode == "array-in":
+        elif p.mode in ("array-in", "array-inout"):
+            if p.mode == "array-inout":
+                after += f"\t\tput_array(&x->out, n_{n});\n\t\tfor (size_t i = 0; i < n_{n}; i++)\n\t\t\t{serve_put(p, n + '[i]')}\n"
             one = (f"get_bytes(&x->in, &{n}[i], sizeof *{n});" if p.kind == "struct" else f"{n}[i] = {serve_get(p)};")
             s += (f"\tsize_t n_{n} = get_array(&x->in, LIMIT_ARRAY);\n"
                   f"\t{p.type} *{n} = n_{n} ? exec_alloc(x, n_{n} * sizeof *{n}) : NULL;\n\tif (n_{n} && !{n})\n\t\treturn SERVE_BAD;\n"

@@ -357,9 +357,10 @@ nvmlReturn_t nvmlDeviceQueryDrainState(nvmlPciInfo_t *pciInfo INOUT, nvmlEnableS
 nvmlReturn_t nvmlDeviceRemoveGpu_v2(nvmlPciInfo_t *pciInfo INOUT, nvmlDetachGpuState_t gpuState,
 		nvmlPcieLinkState_t linkState) GUARDED;
 nvmlReturn_t nvmlDeviceDiscoverGpus(nvmlPciInfo_t *pciInfo INOUT) GUARDED;
-nvmlReturn_t nvmlDeviceGetFieldValues(nvmlDevice_t device, int valuesCount, nvmlFieldValue_t *values INOUT);
+nvmlReturn_t nvmlDeviceGetFieldValues(nvmlDevice_t device, int valuesCount,
+		nvmlFieldValue_t *values INOUT COUNT(valuesCount));
 nvmlReturn_t nvmlDeviceClearFieldValues(nvmlDevice_t device, int valuesCount,
-		nvmlFieldValue_t *values INOUT) GUARDED;
+		nvmlFieldValue_t *values INOUT COUNT(valuesCount)) GUARDED;
 nvmlReturn_t nvmlDeviceGetVirtualizationMode(nvmlDevice_t device, nvmlGpuVirtualizationMode_t *pVirtualMode);
 nvmlReturn_t nvmlDeviceGetHostVgpuMode(nvmlDevice_t device, nvmlHostVgpuMode_t *pHostVgpuMode);
 nvmlReturn_t nvmlDeviceSetVirtualizationMode(nvmlDevice_t device, nvmlGpuVirtualizationMode_t virtualMode) GUARDED;

@@ -1,0 +1,220 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What NVML says of the software device: only what is true of it. It has no fan, no clock, no bus and no temperature, and says so.
+ *
+ * Thread rule: any thread; the driver is loaded. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "server/driver.h"
+#include "server/nvml.h"
+
+void nvml_fill_missing(void);
+
+/* A device's handle is its ordinal, and never NULL. */
+static nvmlDevice_t device_of(unsigned index)
+{
+	return (nvmlDevice_t)(uintptr_t)(index + 1);
+}
+
+static bool ordinal_of(nvmlDevice_t device, CUdevice *d)
+{
+	return device && !drv.cuDeviceGet(d, (int)((uintptr_t)device - 1));
+}
+
+static nvmlReturn_t put_string(char *out, unsigned length, const char *text)
+{
+	if (!out)
+		return NVML_ERROR_INVALID_ARGUMENT;
+	if (strlen(text) >= length)
+		return NVML_ERROR_INSUFFICIENT_SIZE;
+	strcpy(out, text);
+	return NVML_SUCCESS;
+}
+
+static nvmlReturn_t init(void)
+{
+	return NVML_SUCCESS;
+}
+
+static nvmlReturn_t driver_version(char *version, unsigned length)
+{
+	return put_string(version, length, VERSION);
+}
+
+static nvmlReturn_t nvml_version(char *version, unsigned length)
+{
+	return put_string(version, length, "13." VERSION);
+}
+
+static nvmlReturn_t cuda_version(int *version)
+{
+	return version && !drv.cuDriverGetVersion(version) ? NVML_SUCCESS : NVML_ERROR_INVALID_ARGUMENT;
+}
+
+static nvmlReturn_t count(unsigned *n)
+{
+	int devices = 0;
+
+	if (!n || drv.cuDeviceGetCount(&devices))
+		return NVML_ERROR_INVALID_ARGUMENT;
+	*n = (unsigned)devices;
+	return NVML_SUCCESS;
+}
+
+static nvmlReturn_t by_index(unsigned index, nvmlDevice_t *device)
+{
+	unsigned n;
+
+	if (!device || count(&n) || index >= n)
+		return NVML_ERROR_INVALID_ARGUMENT;
+	*device = device_of(index);
+	return NVML_SUCCESS;
+}
+
+static void uuid_text(CUdevice d, char *out, size_t cap)
+{
+	const unsigned char *b;
+	CUuuid u = {{0}};
+
+	drv.cuDeviceGetUuid_v2(&u, d);
+	b = (const unsigned char *)u.bytes;
+	snprintf(out, cap, "GPU-%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x", b[0], b[1], b[2], b[3], b[4],
+			b[5], b[6], b[7], b[8], b[9], b[10], b[11], b[12], b[13], b[14], b[15]);
+}
+
+static nvmlReturn_t by_uuid(const char *uuid, nvmlDevice_t *device)
+{
+	char text[64];
+	unsigned n;
+
+	if (!uuid || !device || count(&n))
+		return NVML_ERROR_INVALID_ARGUMENT;
+	for (unsigned i = 0; i < n; i++) {
+		CUdevice d;
+
+		if (!ordinal_of(device_of(i), &d))
+			continue;
+		uuid_text(d, text, sizeof text);
+		if (!strcmp(text, uuid)) {
+			*device = device_of(i);
+			return NVML_SUCCESS;
+		}
+	}
+	return NVML_ERROR_NOT_FOUND;
+}
+
+static nvmlReturn_t name(nvmlDevice_t device, char *out, unsigned length)
+{
+	char text[256] = "";
+	CUdevice d;
+
+	if (!ordinal_of(device, &d) || drv.cuDeviceGetName(text, sizeof text, d))
+		return NVML_ERROR_INVALID_ARGUMENT;
+	return put_string(out, length, text);
+}
+
+static nvmlReturn_t uuid(nvmlDevice_t device, char *out, unsigned length)
+{
+	char text[64];
+	CUdevice d;
+
+	if (!ordinal_of(device, &d))
+		return NVML_ERROR_INVALID_ARGUMENT;
+	uuid_text(d, text, sizeof text);
+	return put_string(out, length, text);
+}
+
+static nvmlReturn_t index_of(nvmlDevice_t device, unsigned *index)
+{
+	CUdevice d;
+
+	if (!index || !ordinal_of(device, &d))
+		return NVML_ERROR_INVALID_ARGUMENT;
+	*index = (unsigned)d;
+	return NVML_SUCCESS;
+}
+
+static nvmlReturn_t capability(nvmlDevice_t device, int *major, int *minor)
+{
+	CUdevice d;
+
+	if (!major || !minor || !ordinal_of(device, &d) ||
+	    drv.cuDeviceGetAttribute(major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, d) ||
+	    drv.cuDeviceGetAttribute(minor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, d))
+		return NVML_ERROR_INVALID_ARGUMENT;
+	return NVML_SUCCESS;
+}
+
+/* The device's memory is each session's own share of the host's: of a session that only asks, all is free. */
+static nvmlReturn_t memory(nvmlDevice_t device, nvmlMemory_t *m)
+{
+	size_t total;
+	CUdevice d;
+
+	if (!m || !ordinal_of(device, &d) || drv.cuDeviceTotalMem_v2(&total, d))
+		return NVML_ERROR_INVALID_ARGUMENT;
+	*m = (nvmlMemory_t){.total = total, .free = total};
+	return NVML_SUCCESS;
+}
+
+static nvmlReturn_t memory_v2(nvmlDevice_t device, nvmlMemory_v2_t *m)
+{
+	nvmlMemory_t old;
+	nvmlReturn_t r = m ? memory(device, &old) : NVML_ERROR_INVALID_ARGUMENT;
+
+	if (!r && m->version != (sizeof *m | 2u << 24))
+		r = NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
+	if (!r) {
+		m->total = old.total;
+		m->free = old.free;
+		m->used = m->reserved = 0;
+	}
+	return r;
+}
+
+static nvmlReturn_t no_processes(nvmlDevice_t device, unsigned *n, nvmlProcessInfo_t *infos)
+{
+	CUdevice d;
+
+	(void)infos;
+	if (!n || !ordinal_of(device, &d))
+		return NVML_ERROR_INVALID_ARGUMENT;
+	*n = 0;
+	return NVML_SUCCESS;
+}
+
+static nvmlReturn_t compute_mode(nvmlDevice_t device, nvmlComputeMode_t *mode)
+{
+	CUdevice d;
+
+	if (!mode || !ordinal_of(device, &d))
+		return NVML_ERROR_INVALID_ARGUMENT;
+	*mode = NVML_COMPUTEMODE_DEFAULT;
+	return NVML_SUCCESS;
+}
+
+void nvml_open_soft(void)
+{
+	nvml_fill_missing();
+	nvml.nvmlInit_v2 = init;
+	nvml.nvmlShutdown = init;
+	nvml.nvmlSystemGetDriverVersion = driver_version;
+	nvml.nvmlSystemGetNVMLVersion = nvml_version;
+	nvml.nvmlSystemGetCudaDriverVersion = cuda_version;
+	nvml.nvmlSystemGetCudaDriverVersion_v2 = cuda_version;
+	nvml.nvmlDeviceGetCount_v2 = count;
+	nvml.nvmlDeviceGetHandleByIndex_v2 = by_index;
+	nvml.nvmlDeviceGetHandleByUUID = by_uuid;
+	nvml.nvmlDeviceGetName = name;
+	nvml.nvmlDeviceGetUUID = uuid;
+	nvml.nvmlDeviceGetIndex = index_of;
+	nvml.nvmlDeviceGetMinorNumber = index_of;
+	nvml.nvmlDeviceGetCudaComputeCapability = capability;
+	nvml.nvmlDeviceGetMemoryInfo = memory;
+	nvml.nvmlDeviceGetMemoryInfo_v2 = memory_v2;
+	nvml.nvmlDeviceGetComputeRunningProcesses_v3 = no_processes;
+	nvml.nvmlDeviceGetGraphicsRunningProcesses_v3 = no_processes;
+	nvml.nvmlDeviceGetMPSComputeRunningProcesses_v3 = no_processes;
+	nvml.nvmlDeviceGetComputeMode = compute_mode;
+}
