@@ -129,7 +129,7 @@ static uint64_t rounded(unsigned t, double v)
 
 static void multiply_float(struct warp *w, const struct matrix_op *x)
 {
-	static __thread double a[MAX_SIDE * MAX_SIDE], b[MAX_SIDE * MAX_SIDE], c[MAX_SIDE * MAX_SIDE];
+	double a[MAX_SIDE * MAX_SIDE], b[MAX_SIDE * MAX_SIDE], c[MAX_SIDE * MAX_SIDE];
 	gather(w, x, FRAG_A, &x->a, a, NULL);
 	gather(w, x, FRAG_B, &x->b, b, NULL);
 	gather(w, x, FRAG_C, &x->c, c, NULL);
@@ -149,7 +149,7 @@ static void multiply_float(struct warp *w, const struct matrix_op *x)
 
 static void multiply_int(struct warp *w, const struct matrix_op *x)
 {
-	static __thread int64_t a[MAX_SIDE * MAX_SIDE], b[MAX_SIDE * MAX_SIDE], c[MAX_SIDE * MAX_SIDE];
+	int64_t a[MAX_SIDE * MAX_SIDE], b[MAX_SIDE * MAX_SIDE], c[MAX_SIDE * MAX_SIDE];
 	gather(w, x, FRAG_A, &x->a, NULL, a);
 	gather(w, x, FRAG_B, &x->b, NULL, b);
 	gather(w, x, FRAG_C, &x->c, NULL, c);
