@@ -28,7 +28,7 @@ struct box {
 	struct side src, dst;
 	size_t w, h, d;
 	CUstream stream;
-	bool linear;
+	bool linear, aside;
 };
 
 /* One piece of a box: rows y.. of slice z.., or a part of one row. */
@@ -109,7 +109,7 @@ static CUresult receive(struct exec *x, const struct box *b)
 	if (!stage)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	while (!r && next_part(b, &p, STAGE_SLOT)) {
-		struct slot *slot = stage_take(stage);
+		struct slot *slot = stage_take(stage, b->aside);
 
 		if (!slot)
 			return drv.cuStreamSynchronize(b->stream);      /* says what the context is lost to */
@@ -151,7 +151,7 @@ static CUresult send(struct exec *x, const struct box *b, uint64_t transfer, uin
 
 	while (more || n) {
 		while (more && n < 2) {
-			struct slot *slot = r ? NULL : n ? stage_try(stage) : stage_take(stage);
+			struct slot *slot = r ? NULL : n ? stage_try(stage, b->aside) : stage_take(stage, b->aside);
 
 			if (!slot && n && !r)
 				break;
@@ -274,7 +274,8 @@ static CUresult serve_to_device(struct exec *x)
 		return ptds ? drv.cuMemcpyHtoD_v2_ptds(dst, p, n) : drv.cuMemcpyHtoD_v2(dst, p, n);
 	}
 	struct box b = {.src = {.type = CU_MEMORYTYPE_HOST}, .dst = {.type = CU_MEMORYTYPE_DEVICE, .device = dst},
-		.w = n, .h = 1, .d = 1, .stream = copy_stream(x, mode, stream), .linear = true};
+		.w = n, .h = 1, .d = 1, .stream = copy_stream(x, mode, stream), .linear = true,
+		.aside = mode == COPY_ASIDE};
 
 	return copy_end(&b, mode, receive(x, &b));
 }
@@ -323,7 +324,8 @@ static CUresult serve_to_host(struct exec *x)
 		return x->handle_code;
 	}
 	struct box b = {.src = {.type = CU_MEMORYTYPE_DEVICE, .device = src}, .dst = {.type = CU_MEMORYTYPE_HOST},
-		.w = n, .h = 1, .d = 1, .stream = copy_stream(x, mode, stream), .linear = true};
+		.w = n, .h = 1, .d = 1, .stream = copy_stream(x, mode, stream), .linear = true,
+		.aside = mode == COPY_ASIDE};
 
 	return to_host(x, &b, mode, transfer, n);
 }
@@ -390,6 +392,7 @@ static CUresult serve_box(struct exec *x)
 		return x->handle_code;
 	}
 	b.stream = copy_stream(x, mode, stream);
+	b.aside = mode == COPY_ASIDE;
 	if (to)
 		return to_host(x, &b, mode, transfer, total);
 	if (from)

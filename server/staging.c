@@ -13,9 +13,11 @@
 #include "wire/log.h"
 
 #define SLOTS 4
+#define ASIDE_SLOTS 2       /* for copies that hold a stream: they never wait for what stands behind it */
+#define ALL_SLOTS (SLOTS + ASIDE_SLOTS)
 #define GRANULE 4096u
 #define GRANULES (STAGE_SLOT / GRANULE)
-#define STAGE_BYTES ((SLOTS + 1) * STAGE_SLOT)
+#define STAGE_BYTES ((ALL_SLOTS + 1) * STAGE_SLOT)
 #define POOLED_EVENTS 256
 
 struct stage {
@@ -25,7 +27,7 @@ struct stage {
 	uint8_t *base;
 	bool registered;
 	CUdeviceptr device;             /* the arena's address for the device; 0: not mapped */
-	struct slot slot[SLOTS];
+	struct slot slot[ALL_SLOTS];
 	unsigned turn;
 	CUstream stream;
 	uint8_t used[GRANULES];         /* of the arena behind the slots */
@@ -74,7 +76,7 @@ static struct stage *stage_create(CUcontext ctx, unsigned long long id)
 		s->device = 0;
 	if (!s->registered)
 		log_debug("staging memory is not pinned: copies take the driver's own way");
-	for (int i = 0; i < SLOTS; i++) {
+	for (int i = 0; i < ALL_SLOTS; i++) {
 		s->slot[i].p = s->base + i * STAGE_SLOT;
 		if (drv.cuEventCreate(&s->slot[i].event, CU_EVENT_DISABLE_TIMING))
 			s->slot[i].event = NULL;
@@ -123,37 +125,59 @@ struct stage *stage_get(void)
 	return s;
 }
 
-static struct slot *take(struct stage *s, bool wait)
+/* A slot that nobody has: one whose last copy has ended if there is one, else any. Called with the lock. */
+static struct slot *choose(struct stage *s, bool aside)
 {
-	struct slot *slot = NULL;
+	unsigned first = aside ? SLOTS : 0, count = aside ? ASIDE_SLOTS : SLOTS;
+	struct slot *any = NULL;
 
-	pthread_mutex_lock(&lock);
-	while (!slot) {
-		for (unsigned i = 0; !slot && i < SLOTS; i++) {
-			struct slot *c = &s->slot[(s->turn + i) % SLOTS];
+	for (unsigned i = 0; i < count; i++) {
+		struct slot *c = &s->slot[first + (s->turn + i) % count];
 
-			if (!c->taken) {
-				slot = c;
-				s->turn = (s->turn + i + 1) % SLOTS;
-			}
-		}
-		if (!slot && !wait)
-			break;
-		if (!slot)
-			pthread_cond_wait(&given, &lock);
+		if (c->taken)
+			continue;
+		if (!c->pending)
+			return c;
+		any = any ? any : c;
 	}
-	if (slot)
-		slot->taken = true;
-	pthread_mutex_unlock(&lock);
-	if (slot && stage_wait(slot)) {
-		stage_release(s, slot);
-		return NULL;
-	}
-	return slot;
+	return any;
 }
 
-struct slot *stage_take(struct stage *s) { return take(s, true); }
-struct slot *stage_try(struct stage *s) { return take(s, false); }
+/* True when its last copy has ended, or ends within this call if `wait`. */
+static bool ready(struct slot *slot, bool wait)
+{
+	if (wait)
+		return !stage_wait(slot);
+	if (!slot->pending)
+		return true;
+	CUstreamCaptureMode mode = capture_relax();
+	CUresult r = drv.cuEventQuery(slot->event);
+
+	capture_restore(mode);
+	slot->pending = r == CUDA_ERROR_NOT_READY;
+	return !r;
+}
+
+static struct slot *take(struct stage *s, bool aside, bool wait)
+{
+	struct slot *slot;
+
+	pthread_mutex_lock(&lock);
+	while (!(slot = choose(s, aside)) && wait)
+		pthread_cond_wait(&given, &lock);
+	if (slot) {
+		slot->taken = true;
+		s->turn++;
+	}
+	pthread_mutex_unlock(&lock);
+	if (!slot || ready(slot, wait))
+		return slot;
+	stage_release(s, slot);
+	return NULL;
+}
+
+struct slot *stage_take(struct stage *s, bool aside) { return take(s, aside, true); }
+struct slot *stage_try(struct stage *s, bool aside) { return take(s, aside, false); }
 
 CUresult stage_record(struct slot *slot, CUstream stream)
 {
@@ -235,7 +259,7 @@ struct piece *piece_take(size_t n)
 	if (s->nevents)
 		p->event = s->event[--s->nevents];
 	pthread_mutex_unlock(&lock);
-	p->p = at >= 0 ? s->base + SLOTS * STAGE_SLOT + (size_t)at * GRANULE : NULL;
+	p->p = at >= 0 ? s->base + ALL_SLOTS * STAGE_SLOT + (size_t)at * GRANULE : NULL;
 	if (p->p) {
 		p->word = (volatile uint32_t *)(p->p + word);
 		*p->word = 0;
@@ -302,7 +326,7 @@ void piece_release(struct piece *p)
 
 	pthread_mutex_lock(&lock);
 	if (!p->own && p->p)
-		memset(s->used + (size_t)(p->p - (s->base + SLOTS * STAGE_SLOT)) / GRANULE, 0,
+		memset(s->used + (size_t)(p->p - (s->base + ALL_SLOTS * STAGE_SLOT)) / GRANULE, 0,
 			(p->room + GRANULE - 1) / GRANULE);
 	if (p->event && s->nevents < POOLED_EVENTS)
 		s->event[s->nevents++] = p->event;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Pinned memory of the server's own, through which large copies pass in pieces, and small pieces that wait for their delivery. Per context, made at its
- * first large copy; 4 slots of 1 MiB and an arena of 1 MiB.
+ * first large copy; 6 slots of 1 MiB and an arena of 1 MiB.
  *
  * Thread rule: all functions run on threads that execute records, with the context current; a slot belongs to its taker until it is given back. */
 #pragma once
@@ -20,10 +20,11 @@ struct slot {
 
 /* That of the current context. NULL without memory or context. */
 struct stage *stage_get(void);
-/* The next slot whose last copy has ended; waits for one. NULL when the context is lost. */
-struct slot *stage_take(struct stage *s);
+/* The next slot whose last copy has ended; waits for one. NULL when the context is lost. `aside`: for a copy on the server's own stream that another
+ * stream waits for; these have slots of their own. */
+struct slot *stage_take(struct stage *s, bool aside);
 /* One that is free now, or NULL: for who holds one already, or two threads might wait for each other. */
-struct slot *stage_try(struct stage *s);
+struct slot *stage_try(struct stage *s, bool aside);
 /* Gives it back: free once what `stream` has in it now is done. */
 CUresult stage_put(struct stage *s, struct slot *slot, CUstream stream);
 /* Waits for the end of what stream had when the event was recorded. */
