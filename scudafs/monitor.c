@@ -13,6 +13,7 @@
 #include <string.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
+#include "scudafs/buffer.h"
 #include "scudafs/clock.h"
 #include "scudafs/relay.h"
 #include "scudafs/text.h"
@@ -199,6 +200,7 @@ static int keep_time(struct monitor *m, int *timeout, char *why, size_t cap)
 		e = ask(m, now);
 	if (!e && now >= m->ping_at) {
 		m->ping_at = now + TIME_HEARTBEAT;
+		buffer_trim();
 		if (!m->pinging) {
 			m->pinging = true;
 			m->ping_us = clock_us();
