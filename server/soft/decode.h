@@ -84,6 +84,7 @@ bool decode_atomic(struct decoder *d);
 bool decode_flow(struct decoder *d);
 bool decode_warp(struct decoder *d);
 bool decode_matrix(struct decoder *d);
+bool decode_texture(struct decoder *d);
 /* decode_slots.c: which registers share a slot. */
 void decode_slots(struct decoder *d);
 static inline bool op_is(const struct decoder *d, const char *s) { return !__builtin_strcmp(d->i->m->opcode, s); }

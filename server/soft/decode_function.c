@@ -79,7 +79,7 @@ static void instruction(struct decoder *d, uint32_t index)
 	/* What these say beyond their opcode is about orders that always hold here. */
 	bool lax = op_is(d, "fence") || op_is(d, "membar") || op_is(d, "griddepcontrol") || op_is(d, "prefetch") || op_is(d, "pmevent");
 	bool known = (!i->m->unknown || lax) && (decode_arith(d) || decode_convert(d) || decode_memory(d) || decode_atomic(d) || decode_flow(d) ||
-	                                decode_warp(d) || decode_matrix(d));
+	                                decode_warp(d) || decode_matrix(d) || decode_texture(d));
 	if (!known)
 		uncover(d);
 	if (!d->uncovered)

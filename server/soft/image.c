@@ -181,9 +181,8 @@ static void found_add(struct found *f, const char *fmt, unsigned sm)
 		f->n += (size_t)n;
 }
 
-/* The PTX entry with the highest target at or below the device's, else the lowest above. *any: there were entries. */
-static CUresult fatbin_pick(const struct fatbin *f, int capability, const struct entry **best, struct found *found, bool *any,
-	struct jit *j)
+/* The PTX entry with the highest target at or below the device's, else the lowest above. */
+static CUresult fatbin_pick(const struct fatbin *f, int capability, const struct entry **best, struct found *found, struct jit *j)
 {
 	if (f->magic != FATBIN_MAGIC || f->header < sizeof *f || f->bytes > FATBIN_BYTES) {
 		jit_error(j, "not a fat binary of a known kind");
@@ -197,7 +196,6 @@ static CUresult fatbin_pick(const struct fatbin *f, int capability, const struct
 			jit_error(j, "an entry of the fat binary reaches past its end");
 			return CUDA_ERROR_INVALID_IMAGE;
 		}
-		*any = true;
 		if (e->kind == ENTRY_PTX) {
 			int sm = (int)e->sm, have = *best ? (int)(*best)->sm : 0;
 			if (!*best || (sm <= capability ? have > capability || sm > have : have > capability && sm < have))
@@ -217,52 +215,47 @@ static CUresult no_ptx(const struct found *f, int capability, struct jit *j)
 	return CUDA_ERROR_NO_BINARY_FOR_GPU;
 }
 
-static CUresult add_fatbin(struct image *im, const struct fatbin *f, size_t size, int capability, bool needed, struct jit *j)
+/* Adds the fat binary's text, if it has one; what else it has is added to `found`. */
+static CUresult add_fatbin(struct image *im, const struct fatbin *f, size_t size, int capability, struct found *found, struct jit *j)
 {
 	const struct entry *best = NULL;
-	struct found found = {0};
-	bool any = false;
 	if (size && (size < sizeof *f || f->header > size || f->bytes > size - f->header)) {
 		jit_error(j, "the fat binary is longer than its buffer");
 		return CUDA_ERROR_INVALID_IMAGE;
 	}
-	CUresult r = fatbin_pick(f, capability, &best, &found, &any, j);
-	if (r)
+	CUresult r = fatbin_pick(f, capability, &best, found, j);
+	if (r || !best)
 		return r;
-	if (!best)
-		return any && needed ? no_ptx(&found, capability, j) : CUDA_SUCCESS;
 	if ((int)best->sm > capability)
 		log_info("PTX for compute_%u is used on a device that presents compute_%d", best->sm, capability);
 	return entry_text(im, best, j);
 }
 
-static CUresult add_wrapper(struct image *im, const struct wrapper *w, int capability, struct jit *j)
+static CUresult add_wrapper(struct image *im, const struct wrapper *w, int capability, struct found *found, struct jit *j)
 {
 	if (!w->data || ((uintptr_t)w->data & 7))
 		return CUDA_ERROR_INVALID_IMAGE;
-	bool parts = w->version == 2 && w->extra;
-	CUresult r = add_fatbin(im, w->data, 0, capability, !parts, j);
-	if (r || !parts)
+	CUresult r = add_fatbin(im, w->data, 0, capability, found, j);
+	if (r || w->version != 2 || !w->extra)
 		return r;
 	/* relocatable code: the linked part has machine code at most; link the parts' PTX instead */
 	struct image linked = {0};
-	struct found found = {0};
 	const struct fatbin *const *part = w->extra;
-	unsigned n = 0;
-	for (; !r && part[n] && n < IMAGE_TEXTS; n++) {
-		const struct entry *best = NULL;
-		bool any = false;
-		r = fatbin_pick(part[n], capability, &best, &found, &any, j);
-		if (!r && best)
-			r = entry_text(&linked, best, j);
+	for (unsigned n = 0; !r && part[n] && n < IMAGE_TEXTS; n++)
+		r = add_fatbin(&linked, part[n], 0, capability, found, j);
+	if (r || !linked.count) {
+		image_free(&linked);
+		return r;
 	}
-	if (!r && linked.count) {
-		image_free(im);
-		*im = linked;
-		return CUDA_SUCCESS;
-	}
-	image_free(&linked);
-	return !r && n && !im->count && found.n ? no_ptx(&found, capability, j) : r;
+	image_free(im);
+	*im = linked;
+	return CUDA_SUCCESS;
+}
+
+/* An image may be empty, but not one of machine code alone. */
+static CUresult some_ptx(const struct image *im, unsigned before, const struct found *found, int capability, struct jit *j)
+{
+	return im->count == before && found->n ? no_ptx(found, capability, j) : CUDA_SUCCESS;
 }
 
 CUresult image_add(struct image *im, const void *data, size_t size, int capability, struct jit *j)
@@ -279,14 +272,16 @@ CUresult image_add(struct image *im, const void *data, size_t size, int capabili
 			break;
 		magic |= (uint32_t)b << 8 * i;
 	}
-	if (magic == WRAPPER_MAGIC)
-		return add_wrapper(im, data, capability, j);
-	if (magic == FATBIN_MAGIC)
-		return add_fatbin(im, data, size, capability, true, j);
+	struct found found = {0};
+	if (magic == WRAPPER_MAGIC || magic == FATBIN_MAGIC) {
+		unsigned before = im->count;
+		CUresult r = magic == WRAPPER_MAGIC ? add_wrapper(im, data, capability, &found, j)
+			: add_fatbin(im, data, size, capability, &found, j);
+		return r ? r : some_ptx(im, before, &found, capability, j);
+	}
 	if (!memcmp(data, "\177ELF", size ? 4 : strnlen(data, 4) == 4 ? 4 : 1)) {
 		const unsigned char *h = data;
 		unsigned sm = (unsigned)h[49];  /* e_flags, bits 8 to 15 */
-		struct found found = {0};
 		found_add(&found, "sm_%u cubin", sm);
 		return no_ptx(&found, capability, j);
 	}

@@ -267,7 +267,9 @@ CUresult cuLibraryGetKernel(CUkernel *out, CUlibrary h, const char *name)
 	struct module *m = library_any(l, &why);
 	if (!m)
 		return why;
-	if (!m->code || !engine_function_find(m->code, name))
+	if (!m->code)
+		return module_empty(name);
+	if (!engine_function_find(m->code, name))
 		return CUDA_ERROR_NOT_FOUND;
 	struct kernel *k = library_kernel(l, name);
 	if (!k)

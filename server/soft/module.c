@@ -117,6 +117,13 @@ CUresult module_load(const struct image *im, struct context *c, struct library *
 	return CUDA_SUCCESS;
 }
 
+CUresult module_empty(const char *name)
+{
+	log_warning("kernel %s: its image has no PTX. The software device runs PTX only: compile with -gencode arch=compute_%d,code=compute_%d",
+		name, soft.major * 10 + soft.minor, soft.major * 10 + soft.minor);
+	return CUDA_ERROR_NO_BINARY_FOR_GPU;
+}
+
 /* ---- API */
 
 static CUresult load(CUmodule *out, const void *image, size_t size, unsigned n, CUjit_option *options, void **values)
@@ -253,7 +260,9 @@ CUresult cuModuleGetFunction(CUfunction *out, CUmodule h, const char *name)
 		return CUDA_ERROR_INVALID_HANDLE;
 	if (!out || !name || !*name)
 		return CUDA_ERROR_INVALID_VALUE;
-	const struct engine_function *code = m->code ? engine_function_find(m->code, name) : NULL;
+	if (!m->code)
+		return module_empty(name);
+	const struct engine_function *code = engine_function_find(m->code, name);
 	if (!code)
 		return CUDA_ERROR_NOT_FOUND;
 	struct function *f = module_function(m, code);

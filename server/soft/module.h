@@ -66,6 +66,8 @@ struct function *kernel_function(struct kernel *k, struct context *c, CUresult *
 CUresult function_attribute(const struct engine_function *code, const struct function_settings *s, CUfunction_attribute a, int *out);
 CUresult function_set(const struct engine_function *code, struct function_settings *s, CUfunction_attribute a, int value);
 void settings_init(struct function_settings *s);
+/* A kernel is asked of an image that was empty, or whose machine code somebody left out on the way: says so, and returns the code for it. */
+CUresult module_empty(const char *name);
 /* A whole file, ended by NULs; NULL: cannot be read. */
 char *image_file(const char *path, size_t *size);
 void libraries_context_died(struct context *c);

@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Decoding of texture and surface instructions.
+ *
+ * Thread rule: the caller holds the module's lock. */
+#include "server/soft/decode.h"
+#include "server/soft/exec_texture.h"
+
+handler x_texture;
+
+/* The shape in the mnemonic. */
+static bool shape(struct decoder *d, struct texture_op *x)
+{
+	x->layered = has(d, MOD_A1D) || has(d, MOD_A2D);
+	x->dimensions = has(d, MOD_G3D) ? 3 : has(d, MOD_G2D) || has(d, MOD_A2D) ? 2 : has(d, MOD_G1D) || has(d, MOD_A1D) ? 1 : 0;
+	return x->dimensions;
+}
+
+/* [object, coordinates]: a register or a vector; what a layer needs comes first, what only fills up comes last. */
+static bool place(struct decoder *d, struct texture_op *x, const struct ptx_operand *o)
+{
+	if (!o->addr || o->kind != OP_VEC || o->n != 2 || o->vec[0].kind != OP_REG)
+		return false;
+	const struct ptx_operand *c = &o->vec[1], *each = c->kind == OP_VEC ? c->vec : c;
+	unsigned n = c->kind == OP_VEC ? c->n : 1, used = 0;
+	if (n < (unsigned)x->dimensions + x->layered)
+		return false;
+	x->handle = source(d, &o->vec[0], T_B64, 8);
+	x->layer = x->layered ? source(d, &each[used++], T_U32, 4) : NONE;
+	for (unsigned k = 0; k < x->dimensions; k++)
+		x->at[k] = source(d, &each[used++], x->whole ? T_S32 : T_F32, 4);
+	return true;
+}
+
+static bool values(struct decoder *d, struct texture_op *x, const struct ptx_operand *o, bool write, unsigned width)
+{
+	const struct ptx_operand *v = o->kind == OP_VEC ? o->vec : o;
+	unsigned n = o->kind == OP_VEC ? o->n : 1;
+	if (!n || n > 4)
+		return false;
+	x->n = (uint8_t)n;
+	for (unsigned k = 0; k < n; k++) {
+		if (v[k].kind == OP_SINK)
+			x->value[k] = NONE;
+		else
+			x->value[k] = write ? target(d, &v[k], width, false) : source(d, &v[k], width == 8 ? T_B64 : T_B32, width);
+	}
+	return true;
+}
+
+static bool texture(struct decoder *d, struct texture_op *x)
+{
+	static const uint8_t known[] = {MOD_G1D, MOD_G2D, MOD_G3D, MOD_A1D, MOD_A2D, MOD_LEVEL, MOD_GRAD, MOD_RIGHT, MOD_BFRAG, MOD_AFRAG};
+	const struct ptx_insn *i = d->i;
+	const struct ptx_mnem *m = i->m;
+	bool gather = op_is(d, "tld4");
+	unsigned n = has(d, MOD_LEVEL) ? 3 : has(d, MOD_GRAD) ? 4 : 2;  /* without mipmaps there is one level */
+	if (m->unknown || !only_mods(m, known, sizeof known) || m->ntypes != 2 || i->nop != n || i->op[0].dual || !shape(d, x))
+		return false;
+	if ((m->types[0] != T_F32 && m->types[0] != T_S32 && m->types[0] != T_U32) || (m->types[1] != T_F32 && m->types[1] != T_S32))
+		return false;
+	x->what = gather ? TEX_GATHER : TEX_FETCH;
+	x->whole = m->types[1] == T_S32;
+	x->reads_float = m->types[0] == T_F32;
+	x->component = has(d, MOD_BFRAG) ? 2 : has(d, MOD_AFRAG) ? 3 : 0;
+	if (gather && (x->whole || x->dimensions != 2 || !(has(d, MOD_RIGHT) || has(d, MOD_BFRAG) || has(d, MOD_AFRAG))))
+		return false;
+	return place(d, x, &i->op[1]) && values(d, x, &i->op[0], true, 4);
+}
+
+static bool query(struct decoder *d, struct texture_op *x)
+{
+	static const uint8_t known[] = {MOD_WIDTH, MOD_HEIGHT, MOD_DEPTH};
+	const struct ptx_insn *i = d->i;
+	const struct ptx_operand *o = &i->op[1];
+	if (i->m->unknown || !only_mods(i->m, known, sizeof known) || i->nop != 2 || !o->addr || o->kind != OP_REG)
+		return false;
+	x->what = TEX_QUERY;
+	x->component = has(d, MOD_HEIGHT) ? QUERY_HEIGHT : has(d, MOD_DEPTH) ? QUERY_DEPTH : QUERY_WIDTH;
+	x->handle = source(d, o, T_B64, 8);
+	return values(d, x, &i->op[0], true, 4);
+}
+
+static bool surface(struct decoder *d, struct texture_op *x)
+{
+	static const uint8_t known[] = {MOD_BFRAG, MOD_G1D, MOD_G2D, MOD_G3D, MOD_A1D, MOD_A2D, MOD_TRAP, MOD_CLAMP, MOD_ZERO, MOD_CA, MOD_CG, MOD_CS,
+		MOD_CV, MOD_WB, MOD_WT};
+	const struct ptx_insn *i = d->i;
+	bool load = op_is(d, "suld");
+	if (i->m->unknown || !only_mods(i->m, known, sizeof known) || !has(d, MOD_BFRAG) || i->m->ntypes != 1 || i->nop != 2 || !shape(d, x))
+		return false;
+	x->what = load ? SURF_LOAD : SURF_STORE;
+	x->whole = true;
+	x->bytes = (uint8_t)ptx_type_bytes(i->m->types[0]);
+	x->outside = has(d, MOD_ZERO) ? OUT_ZERO : has(d, MOD_CLAMP) ? OUT_CLAMP : OUT_TRAP;
+	if (!x->bytes || x->bytes > 8)
+		return false;
+	return place(d, x, &i->op[load ? 1 : 0]) && values(d, x, &i->op[load ? 0 : 1], load, x->bytes == 8 ? 8 : 4);
+}
+
+bool decode_texture(struct decoder *d)
+{
+	bool tex = op_is(d, "tex") || op_is(d, "tld4"), asks = op_is(d, "txq") || op_is(d, "suq"), surf = op_is(d, "suld") || op_is(d, "sust");
+	if (!tex && !asks && !surf)
+		return false;
+	struct texture_op *x = arena_alloc(d->m->arena, sizeof *x);
+	if (x && (tex ? texture(d, x) : asks ? query(d, x) : surface(d, x)))
+		emit_x(d, x_texture)->p = x;
+	else
+		uncover(d);
+	return true;
+}

@@ -1,0 +1,236 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The texture and surface object functions of the API. What kernels read lies in a table of its own, which they may look into at any time:
+ * an object is destroyed only after the work of its context has ended.
+ *
+ * Thread rule: see state.h. */
+#include "server/soft/texture.h"
+#include <stdlib.h>
+#include <string.h>
+#include "server/soft/allocation.h"
+#include "server/soft/array.h"
+#include "server/soft/context.h"
+#include "server/soft/stream.h"
+
+#define TEXTURES_MOST 65536
+
+struct texture_object {
+	struct object object;
+	struct texture view;
+	struct object *array;       /* a reference; NULL: linear memory */
+	uint64_t handle;            /* index and generation, as kernels know it */
+	CUDA_RESOURCE_DESC resource;
+	CUDA_TEXTURE_DESC texture;
+	CUDA_RESOURCE_VIEW_DESC window;
+};
+
+static struct texture_object *table[TEXTURES_MOST];     /* read by kernels without a lock */
+static uint32_t generation, highest;
+
+static struct texture_object *object_at(uint64_t handle)
+{
+	struct texture_object *t = handle && (handle & 0xffff) < TEXTURES_MOST ? __atomic_load_n(&table[handle & 0xffff], __ATOMIC_ACQUIRE) : NULL;
+	return t && t->handle == handle ? t : NULL;
+}
+
+const struct texture *texture_at(uint64_t handle)
+{
+	const struct texture_object *t = object_at(handle);
+	return t ? &t->view : NULL;
+}
+
+static void texture_finish(struct object *o)
+{
+	struct texture_object *t = (struct texture_object *)o;
+	__atomic_store_n(&table[t->handle & 0xffff], NULL, __ATOMIC_RELEASE);
+	object_unref(t->array);
+	free(t);
+}
+
+static bool format_of(CUarray_format f, enum texture_format *out)
+{
+	static const struct { CUarray_format from; enum texture_format to; } map[] = {
+		{CU_AD_FORMAT_UNSIGNED_INT8, TEXTURE_U8}, {CU_AD_FORMAT_UNSIGNED_INT16, TEXTURE_U16}, {CU_AD_FORMAT_UNSIGNED_INT32, TEXTURE_U32},
+		{CU_AD_FORMAT_SIGNED_INT8, TEXTURE_S8}, {CU_AD_FORMAT_SIGNED_INT16, TEXTURE_S16}, {CU_AD_FORMAT_SIGNED_INT32, TEXTURE_S32},
+		{CU_AD_FORMAT_HALF, TEXTURE_HALF}, {CU_AD_FORMAT_FLOAT, TEXTURE_FLOAT},
+	};
+	for (size_t i = 0; i < sizeof map / sizeof *map; i++)
+		if (map[i].from == f) {
+			*out = map[i].to;
+			return true;
+		}
+	return false;
+}
+
+/* The memory that a resource stands for. */
+static CUresult resource_read(struct texture_object *t, const CUDA_RESOURCE_DESC *r)
+{
+	struct texture *v = &t->view;
+	CUarray_format format;
+	v->depth = 1;
+	switch (r->resType) {
+	case CU_RESOURCE_TYPE_ARRAY: {
+		const struct array *a = object_find(r->res.array.hArray, KIND_ARRAY);
+		if (!a)
+			return CUDA_ERROR_INVALID_HANDLE;
+		t->array = object_ref((void *)a);
+		*v = (struct texture){.base = a->base, .width = a->width, .height = a->height ? a->height : 1, .depth = a->depth ? a->depth : 1,
+			.pitch = a->pitch, .slice = a->slice, .channels = a->channels, .element = (unsigned)a->element};
+		format = a->format;
+		break;
+	}
+	case CU_RESOURCE_TYPE_LINEAR:
+		v->base = r->res.linear.devPtr;
+		v->channels = r->res.linear.numChannels;
+		format = r->res.linear.format;
+		v->element = (unsigned)array_element(format, v->channels);
+		v->width = v->element ? r->res.linear.sizeInBytes / v->element : 0;
+		v->height = 1;
+		v->pitch = v->slice = r->res.linear.sizeInBytes;
+		v->buffer = true;
+		break;
+	case CU_RESOURCE_TYPE_PITCH2D:
+		v->base = r->res.pitch2D.devPtr;
+		v->channels = r->res.pitch2D.numChannels;
+		format = r->res.pitch2D.format;
+		v->element = (unsigned)array_element(format, v->channels);
+		v->width = r->res.pitch2D.width;
+		v->height = r->res.pitch2D.height;
+		v->pitch = r->res.pitch2D.pitchInBytes;
+		if (!v->element || v->width > v->pitch / v->element || __builtin_mul_overflow(v->pitch, v->height, &v->slice))
+			return CUDA_ERROR_INVALID_VALUE;
+		break;
+	case CU_RESOURCE_TYPE_MIPMAPPED_ARRAY:
+		return CUDA_ERROR_NOT_SUPPORTED;
+	default:
+		return CUDA_ERROR_INVALID_VALUE;
+	}
+	if (!v->element || !v->width || !v->height || !format_of(format, &v->format))
+		return CUDA_ERROR_INVALID_VALUE;
+	size_t span;
+	if (!t->array && (!box_span(v->width * v->element, v->height, 1, v->pitch, 0, &span) || !allocation_covers(v->base, span)))
+		return CUDA_ERROR_INVALID_VALUE;
+	return CUDA_SUCCESS;
+}
+
+static CUresult create(CUtexObject *out, const CUDA_RESOURCE_DESC *r, const CUDA_TEXTURE_DESC *d, const CUDA_RESOURCE_VIEW_DESC *w)
+{
+	guarded g = enter_healthy();
+	if (g.error)
+		return g.error;
+	if (!out || !r)
+		return CUDA_ERROR_INVALID_VALUE;
+	uint32_t at = 1;
+	while (at < highest && table[at])
+		at++;
+	struct texture_object *t = at < TEXTURES_MOST ? calloc(1, sizeof *t) : NULL;
+	if (!t)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	CUresult e = resource_read(t, r);
+	if (!e && w && w->format)
+		e = CUDA_ERROR_NOT_SUPPORTED;
+	for (int i = 0; i < 3 && d && !e; i++) {
+		if ((unsigned)d->addressMode[i] > CU_TR_ADDRESS_MODE_BORDER)
+			e = CUDA_ERROR_INVALID_VALUE;
+		t->view.mode[i] = (enum texture_mode)d->addressMode[i];
+	}
+	if (!e && !object_open(&t->object, d ? KIND_TEXTURE : KIND_SURFACE, g.context, texture_finish))
+		e = CUDA_ERROR_OUT_OF_MEMORY;
+	if (e) {
+		object_unref(t->array);
+		free(t);
+		return e;
+	}
+	t->view.surface = !d;
+	t->resource = *r;
+	if (d) {
+		t->texture = *d;
+		t->view.filter = d->filterMode == CU_TR_FILTER_MODE_LINEAR;
+		t->view.normalized = d->flags & CU_TRSF_NORMALIZED_COORDINATES;
+		t->view.integers = d->flags & CU_TRSF_READ_AS_INTEGER;
+		memcpy(t->view.border, d->borderColor, sizeof t->view.border);
+	}
+	if (w)
+		t->window = *w;
+	if (at >= highest)
+		highest = at + 1;
+	t->handle = (uint64_t)++generation << 16 | at;
+	__atomic_store_n(&table[at], t, __ATOMIC_RELEASE);
+	*out = t->handle;
+	return CUDA_SUCCESS;
+}
+
+static CUresult destroy(uint64_t handle, enum kind kind)
+{
+	guarded g = enter_healthy();
+	if (g.error)
+		return g.error;
+	struct texture_object *t = object_at(handle);
+	if (!t || t->object.kind != kind)
+		return CUDA_ERROR_INVALID_VALUE;
+	object_ref(t);
+	context_drain(t->object.context);
+	if (t->object.handle)
+		object_close(&t->object);
+	object_unref(t);
+	return CUDA_SUCCESS;
+}
+
+CUresult cuTexObjectCreate(CUtexObject *out, const CUDA_RESOURCE_DESC *r, const CUDA_TEXTURE_DESC *d, const CUDA_RESOURCE_VIEW_DESC *w)
+{
+	return d ? create(out, r, d, w) : CUDA_ERROR_INVALID_VALUE;
+}
+CUresult cuTexObjectDestroy(CUtexObject h) { return destroy(h, KIND_TEXTURE); }
+CUresult cuSurfObjectCreate(CUsurfObject *out, const CUDA_RESOURCE_DESC *r)
+{
+	return r && r->resType == CU_RESOURCE_TYPE_ARRAY ? create(out, r, NULL, NULL) : CUDA_ERROR_INVALID_VALUE;
+}
+CUresult cuSurfObjectDestroy(CUsurfObject h) { return destroy(h, KIND_SURFACE); }
+
+static struct guard enter_texture(uint64_t handle, enum kind kind, const void *out, struct texture_object **t)
+{
+	struct guard g = enter_healthy();
+	if (g.error)
+		return g;
+	*t = object_at(handle);
+	if (!*t || !out || (*t)->object.kind != kind) {
+		guard_leave(&g);
+		g = (struct guard){.error = CUDA_ERROR_INVALID_VALUE};
+	}
+	return g;
+}
+
+CUresult cuTexObjectGetResourceDesc(CUDA_RESOURCE_DESC *out, CUtexObject h)
+{
+	struct texture_object *t;
+	guarded g = enter_texture(h, KIND_TEXTURE, out, &t);
+	if (!g.error)
+		*out = t->resource;
+	return g.error;
+}
+
+CUresult cuSurfObjectGetResourceDesc(CUDA_RESOURCE_DESC *out, CUsurfObject h)
+{
+	struct texture_object *t;
+	guarded g = enter_texture(h, KIND_SURFACE, out, &t);
+	if (!g.error)
+		*out = t->resource;
+	return g.error;
+}
+
+CUresult cuTexObjectGetTextureDesc(CUDA_TEXTURE_DESC *out, CUtexObject h)
+{
+	struct texture_object *t;
+	guarded g = enter_texture(h, KIND_TEXTURE, out, &t);
+	if (!g.error)
+		*out = t->texture;
+	return g.error;
+}
+
+CUresult cuTexObjectGetResourceViewDesc(CUDA_RESOURCE_VIEW_DESC *out, CUtexObject h)
+{
+	struct texture_object *t;
+	guarded g = enter_texture(h, KIND_TEXTURE, out, &t);
+	if (!g.error)
+		*out = t->window;
+	return g.error;
+}
