@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The FUSE loop: libfuse's threads, with our own way of reading and writing the device. libfuse has the hook for other transports; here it does two
- * things on the same device.
+/* The FUSE loop: libfuse's threads, with our own way of reading and writing the device. libfuse has the hook
+ * for other transports; here it does two things on the same device.
  *
- * Writing: parallel direct writes are an open flag that libfuse 3.14 has no field for, and without it the kernel sends the writes of a file one by one. The
- * flag is put into the reply on its way.
+ * Writing: parallel direct writes are an open flag that libfuse 3.14 has no field for, and without it the
+ * kernel sends the writes of a file one by one. The flag is put into the reply on its way.
  *
- * Reading: where processors allow it, one thread, the leader, waits for requests and looks for the next one for a while before it sleeps; so a program that
- * calls again at once pays no wake-up. It handles small requests itself, which takes microseconds, and makes another thread the leader before a long one.
+ * Reading: where processors allow it, one thread, the leader, waits for requests and looks for the next one
+ * for a while before it sleeps; so a program that calls again at once pays no wake-up. It handles small
+ * requests itself, which takes microseconds, and makes another thread the leader before a long one.
  *
  * Thread rule: `leader.lock` guards `led`; the thread-local marks belong to their threads. */
 #include "scudafs/loop.h"
@@ -25,16 +26,18 @@
 #define THREADS_LEAST 6u
 #define THREADS_MOST 16u
 #define SMALL (64u << 10)           /* a request that moves less is handled by the leader */
+#define STREAK 4                    /* so many requests that were there already: one thread is not enough */
 #define PAUSES 20                   /* between two looks at the device */
 
 static struct {
 	pthread_mutex_t lock;
 	pthread_cond_t free;
-	bool led;                   /* a thread reads the device, or handles a small request and will read it again */
+	bool led;                   /* a thread reads the device, or will after a small request */
 } leader = {.lock = PTHREAD_MUTEX_INITIALIZER, .free = PTHREAD_COND_INITIALIZER};
 
 static _Thread_local bool parallel; /* the open reply that this thread makes gets the flag */
 static _Thread_local bool leading;
+static _Thread_local unsigned streak;
 static _Thread_local int quick_fd = -1; /* the device descriptor that is non-blocking now */
 
 static ssize_t device_writev(int fd, struct iovec *v, int n, void *data)
@@ -46,8 +49,8 @@ static ssize_t device_writev(int fd, struct iovec *v, int n, void *data)
 		out.open_flags |= FOPEN_PARALLEL_DIRECT_WRITES;
 		memcpy(v[1].iov_base, &out, sizeof(out));
 	}
-	/* Not libc's: what the reply is made of may be freed by another thread as soon as the kernel has it, and a
-	 * sanitizer's writev would look at it once more. */
+	/* Not libc's: what the reply is made of may be freed by another thread as soon as the kernel has
+	 * it, and a sanitizer's writev would look at it once more. */
 	return syscall(SYS_writev, fd, v, n);
 }
 
@@ -70,6 +73,7 @@ static void lead(void)
 static void hand_on(void)
 {
 	leading = false;
+	streak = 0;
 	pthread_mutex_lock(&leader.lock);
 	leader.led = false;
 	pthread_cond_signal(&leader.free);
@@ -98,9 +102,12 @@ static ssize_t quick_read(int fd, void *buf, size_t n)
 	ssize_t r;
 	if (quick_fd != fd && !fcntl(fd, F_SETFL, O_NONBLOCK))
 		quick_fd = fd;
-	while ((r = read(fd, buf, n)) < 0 && errno == EAGAIN && clock_us() < end)
+	streak++;
+	while ((r = read(fd, buf, n)) < 0 && errno == EAGAIN && clock_us() < end) {
+		streak = 0;
 		for (int i = 0; i < PAUSES; i++)
 			spin_relax();
+	}
 	if (r >= 0 || errno != EAGAIN || fcntl(fd, F_SETFL, 0))
 		return r;
 	quick_fd = -1;
@@ -115,7 +122,7 @@ static ssize_t device_read(int fd, void *buf, size_t n, void *data)
 	if (!leading)
 		lead();
 	ssize_t r = quick_read(fd, buf, n);
-	if (r < (ssize_t)sizeof(struct fuse_in_header) || !is_short(buf, (size_t)r)) {
+	if (r < (ssize_t)sizeof(struct fuse_in_header) || streak >= STREAK || !is_short(buf, (size_t)r)) {
 		int e = errno;
 		hand_on();
 		errno = e;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The spin time is found out once: the processors that we may use decide, or the environment. Thread rule: any thread. */
+/* The spin time is found out once: the processors that we may use decide, or the environment. Thread rule:
+ * any thread. */
 #include "scudafs/spin.h"
 #include <pthread.h>
 #include <sched.h>

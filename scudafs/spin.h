@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How long a thread looks for more work before it sleeps: a wake-up costs as much as half of a round trip, so a program that calls again at
- * once is served by threads that are still awake. Thread rule: any thread. */
+/* How long a thread looks for more work before it sleeps: a wake-up costs as much as half of a round trip,
+ * so a program that calls again at once is served by threads that are still awake. Thread rule: any
+ * thread. */
 #pragma once
 
 /* Microseconds; 0 where processors are few. SCUDAFS_SPIN_US overrides it. */
