@@ -86,7 +86,8 @@ $(B)/lib/soft/libcuda.so.1: $(B)/lib/libscuda-soft.so
 # A unit test is linked with what its folders define; by default the wire, the daemon and the server.
 unit  := $(patsubst tests/unit/%.c,$(B)/tests/unit/%,$(wildcard tests/unit/check_*.c))
 progs := $(patsubst tests/e2e/progs/%.c,$(B)/tests/e2e/%,$(wildcard tests/e2e/progs/*.c))
-tested := $(call objects,wire scudafs) $(filter-out %/main.o,$(call objects,server)) $(call gen,serve driver calls)
+tested := $(call objects,wire scudafs) $(filter-out %/main.o,$(call objects,server)) $(call gen,serve driver calls) \
+	$(call gen_nvml,serve driver calls)
 
 $(B)/tests/tested.a: $(tested)
 	@mkdir -p $(@D)
