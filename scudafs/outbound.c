@@ -11,6 +11,7 @@
 #include <string.h>
 
 #define WRITE_PARTS 32
+#define DIRECT_MOST (128u << 10)    /* a batch up to here is written by the thread that brings it */
 #define FLUSH_MOST (4u << 20)       /* bytes that one call writes; then the session's thread goes on */
 
 /* ---- following the frames ---- */
@@ -183,13 +184,14 @@ void outbound_flush(struct relay *r, struct answers *a)
 		relay_wake(r);
 }
 
-/* Bytes whose place in the stream is now. */
-static int send_bytes(struct relay *r, const uint8_t *p, size_t n, struct answers *a)
+/* Bytes whose place in the stream is now; `b` holds the same bytes when there is a copy already. Many bytes are left to the session's thread, so that the
+ * program can bring the next ones meanwhile. */
+static int send_bytes(struct relay *r, const uint8_t *p, size_t n, struct buffer *b, struct answers *a)
 {
 	size_t sent = 0;
 	if (!n)
 		return 0;
-	bool direct = !r->writing && !r->queue.head && !r->blocked && !r->broken && r->up;
+	bool direct = n < DIRECT_MOST && !r->writing && !r->queue.head && !r->blocked && !r->broken && r->up;
 	if (direct) {
 		r->writing = true;
 		pthread_mutex_unlock(&r->lock);
@@ -200,7 +202,7 @@ static int send_bytes(struct relay *r, const uint8_t *p, size_t n, struct answer
 	}
 	int e = 0;
 	if (sent < n && !r->error) {
-		struct buffer *b = buffer_copy(p + sent, n - sent);
+		b = b && !sent ? buffer_ref(b) : buffer_copy(p + sent, n - sent);
 		if (!b)
 			e = ENOMEM;
 		else if (direct)
@@ -210,7 +212,9 @@ static int send_bytes(struct relay *r, const uint8_t *p, size_t n, struct answer
 	}
 	if (direct)
 		stop_writing(r);
-	if (r->queue.head)
+	if (r->queue.bytes >= DIRECT_MOST && !r->writing && !r->blocked)
+		relay_wake(r);
+	else if (r->queue.head)
 		outbound_flush(r, a);
 	return e;
 }
@@ -276,7 +280,8 @@ static int push_split(struct relay *r, const uint8_t *p, size_t n, size_t bounda
 
 /* The turn of q's batch has come. A wait is parked before its bytes leave, for the reply may come at once;
  * then q is no longer ours. */
-static void take(struct relay *r, struct request *q, const uint8_t *p, size_t n, struct answers *a)
+static void take(struct relay *r, struct request *q, const uint8_t *p, size_t n, struct buffer *b,
+	struct answers *a)
 {
 	size_t boundary;
 	bool waits = q->wait.seq;
@@ -291,7 +296,7 @@ static void take(struct relay *r, struct request *q, const uint8_t *p, size_t n,
 	if (waits)
 		await(r, q, a);
 	bool split = r->aside.head && boundary <= n;
-	int e = split ? push_split(r, p, n, boundary) : send_bytes(r, p, n, a);
+	int e = split ? push_split(r, p, n, boundary) : send_bytes(r, p, n, b, a);
 	if (split)
 		outbound_flush(r, a);
 	if (e)
@@ -311,12 +316,12 @@ static void take_parked(struct relay *r, struct answers *a)
 			return;
 		struct buffer *b = buffer_ref(q->copy);
 		relay_unpark(r, q);
-		take(r, q, b->data, b->len, a);
+		take(r, q, b->data, b->len, b, a);
 		buffer_unref(b);
 	}
 }
 
-static void enter(struct relay *r, struct request *q, uint64_t batch, const void *p, size_t n,
+static void enter(struct relay *r, struct request *q, uint64_t batch, const void *p, size_t n, struct buffer *b,
 	struct answers *a)
 {
 	if (batch <= r->batch) {
@@ -327,7 +332,7 @@ static void enter(struct relay *r, struct request *q, uint64_t batch, const void
 	} else if (r->error) {
 		answers_add(a, q, -r->error);
 	} else if (batch == r->batch + 1) {
-		take(r, q, p, n, a);
+		take(r, q, p, n, b, a);
 		take_parked(r, a);
 	} else if (batch - r->batch > AHEAD_BATCHES) {
 		log_warning("session %u: %s[%d] sent batch %llu after %llu", r->id, r->command, (int)r->pid,
@@ -336,7 +341,7 @@ static void enter(struct relay *r, struct request *q, uint64_t batch, const void
 		answers_add(a, q, -EPROTO);
 	} else if (r->ahead + n > AHEAD_MOST) {
 		answers_add(a, q, -EAGAIN);
-	} else if (!(q->copy = buffer_copy(p, n))) {
+	} else if (!(q->copy = b ? buffer_ref(b) : buffer_copy(p, n))) {
 		answers_add(a, q, -ENOMEM);
 	} else {
 		q->batch = batch;
@@ -368,10 +373,13 @@ void relay_post(struct relay *r, uint64_t batch, const void *p, size_t n, struct
 	relay_ref(r);
 	q->size = n;
 	q->wait = (struct ctl_wait){0};
+	/* Copied before the lock is taken; no memory is found out there. */
+	struct buffer *b = n >= DIRECT_MOST ? buffer_copy(p, n) : NULL;
 	pthread_mutex_lock(&r->lock);
-	enter(r, q, full_number(r->batch, batch, 38), p, n, &a);
+	enter(r, q, full_number(r->batch, batch, 38), p, n, b, &a);
 	pthread_mutex_unlock(&r->lock);
 	answers_send(&a);
+	buffer_unref(b);
 	relay_unref(r);
 }
 
@@ -384,7 +392,7 @@ void relay_wait(struct relay *r, uint64_t batch, uint64_t seq, const void *p, si
 	q->size = room;
 	q->wait = (struct ctl_wait){.batch = batch, .seq = seq};
 	pthread_mutex_lock(&r->lock);
-	enter(r, q, batch, p, n, &a);
+	enter(r, q, batch, p, n, NULL, &a);
 	pthread_mutex_unlock(&r->lock);
 	answers_send(&a);
 	relay_unref(r);

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include "wire/log.h"
 
-#define SPIN_US 50
+#define SPIN_US 100
 #define SPIN_MOST 1000
 #define CPUS_LEAST 4                /* a thread that spins takes a processor from nobody */
 
