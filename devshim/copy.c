@@ -279,6 +279,7 @@ static void copy_in_program(const struct copy *k)
 
 /* Copies that have been queued to run at their turn and have not run: none is the usual number. */
 static _Atomic int asides;
+static _Atomic bool in_graphs;      /* some are nodes of graphs */
 static pthread_cond_t aside_ended = PTHREAD_COND_INITIALIZER;
 
 static void aside_over(void)
@@ -291,9 +292,15 @@ static void aside_over(void)
 
 void copy_drain(void)
 {
+	struct context *c = context_current();
 	int saved = errno;
 
-	if (__builtin_expect(!atomic_load(&asides), 1) || upcall_inside())
+	if (upcall_inside())
+		return;
+	/* A graph's copies are not counted: whatever is under way may be one. */
+	if (__builtin_expect(atomic_load(&in_graphs), 0) && c && !work_capturing() && work_context_busy(c))
+		cuCtxSynchronize();
+	if (__builtin_expect(!atomic_load(&asides), 1))
 		return;
 	pthread_mutex_lock(&lock);
 	while (atomic_load(&asides) && !process_check()) {
@@ -353,6 +360,7 @@ uint64_t copy_note(const struct copy *k, struct context *context)
 	if (a) {
 		*a = (struct aside){.copy = *k, .context = context, .once = false};
 		id = upcall_new(run_aside, a, false, false);
+		atomic_store(&in_graphs, true);
 	}
 	if (!id)
 		free(a);
@@ -370,6 +378,8 @@ static CUresult run_later(const struct copy *k, CUstream stream, struct work *w,
 	if (a) {
 		*a = (struct aside){.copy = *k, .context = context_current(), .work = w, .users = 2, .once = once};
 		id = upcall_new(run_aside, a, once, false);
+		if (!once)
+			atomic_store(&in_graphs, true);
 	}
 	if (!id) {
 		free(a);

@@ -5,6 +5,7 @@
  * Thread rule: any thread. */
 #include "devshim/call.h"
 #include "devshim/context.h"
+#include "devshim/copy.h"
 #include "devshim/function.h"
 #include "devshim/graph.h"
 #include "devshim/handle.h"
@@ -49,6 +50,19 @@ CUresult cuGraphUpload(CUgraphExec hGraph, CUstream hStream)
 	if (!r)
 		work_posted(work_of(hStream), work_mark() + 1);
 	return r;
+}
+
+/* The driver may wait for what an executable graph has under way. */
+CUresult cuGraphExecDestroy(CUgraphExec hGraphExec)
+{
+	copy_drain();
+	return remote_cuGraphExecDestroy(hGraphExec);
+}
+
+CUresult cuGraphInstantiateWithFlags(CUgraphExec *phGraphExec, CUgraph hGraph, unsigned long long flags)
+{
+	copy_drain();
+	return remote_cuGraphInstantiateWithFlags(phGraphExec, hGraph, flags);
 }
 
 /* ---- kernel nodes */

@@ -419,7 +419,7 @@ CUresult cuGraphRemoveDependencies_v2(CUgraph hGraph, const CUgraphNode *from CO
 		const CUgraphEdgeData *edgeData COUNT(numDependencies) OPTIONAL, size_t numDependencies) SINCE(12030);
 CUresult cuGraphDestroyNode(CUgraphNode hNode DROP) SINCE(10000);
 CUresult cuGraphInstantiateWithFlags(CUgraphExec *phGraphExec, CUgraph hGraph, unsigned long long flags)
-		SINCE(11040);
+		SHIM SINCE(11040);
 CUresult cuGraphExecGetFlags(CUgraphExec hGraphExec, cuuint64_t *flags) SINCE(12000);
 CUresult cuGraphExecKernelNodeSetParams_v2(CUgraphExec hGraphExec, CUgraphNode hNode,
 		const CUDA_KERNEL_NODE_PARAMS *nodeParams)
@@ -446,7 +446,7 @@ CUresult cuGraphExecExternalSemaphoresWaitNodeSetParams(CUgraphExec hGraphExec, 
 		UNSUPPORTED("graphics and video interoperability") SINCE(11020);
 CUresult cuGraphNodeSetEnabled(CUgraphExec hGraphExec, CUgraphNode hNode, unsigned int isEnabled) SINCE(11060);
 CUresult cuGraphNodeGetEnabled(CUgraphExec hGraphExec, CUgraphNode hNode, unsigned int *isEnabled) SINCE(11060);
-CUresult cuGraphExecDestroy(CUgraphExec hGraphExec DROP) SINCE(10000);
+CUresult cuGraphExecDestroy(CUgraphExec hGraphExec DROP) SHIM SINCE(10000);
 CUresult cuGraphDestroy(CUgraph hGraph DROP) SINCE(10000);
 CUresult cuGraphExecUpdate_v2(CUgraphExec hGraphExec, CUgraph hGraph,
 		CUgraphExecUpdateResultInfo *resultInfo)
