@@ -99,16 +99,21 @@ $(progs): $(B)/tests/e2e/%: tests/e2e/progs/%.c tests/e2e/progs/prog.h $(B)/lib/
 	@mkdir -p $(@D)
 	$(CC) -std=gnu11 -O1 -g $(WARN) $(sanitize) -D_GNU_SOURCE -I. -o $@ $< -L$(B)/lib -l:libcuda.so.1 -lpthread
 
+unit: $(unit)
 tests: all $(unit) $(progs) ## build the tests, too
 check: tests ## run all tests (tests/run.sh NAME runs those that you name)
 	@B=$(B) tests/run.sh
 check-long: tests ## run all tests and the long ones
 	@B=$(B) SCUDAFS_TEST_LONG=1 tests/run.sh
+# The CUDA programs themselves are built once; our library in them brings the sanitizer.
+preload = $(shell $(CC) -print-file-name=$(1))
 check-asan: ## run all tests under the address and undefined-behaviour sanitizers
 	@UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 LSAN_OPTIONS=suppressions=$(CURDIR)/tests/lsan.supp \
-		$(MAKE) --no-print-directory B=$(B)-asan SAN=address,undefined CFLAGS='-O1 -g' SLOW=4 check
-check-tsan: ## run all tests under the thread sanitizer
-	@$(MAKE) --no-print-directory B=$(B)-tsan SAN=thread CFLAGS='-O1 -g' SLOW=8 check
+		SCUDAFS_TEST_APPS=$(CURDIR)/$(B)/tests/apps SCUDAFS_TEST_PRELOAD=$(call preload,libasan.so) \
+		$(MAKE) --no-print-directory B=$(B)-asan A=$(B)/tests/apps SAN=address,undefined CFLAGS='-O1 -g' SLOW=4 check
+check-tsan: ## run the daemon's and the server's unit tests under the thread sanitizer
+	@$(MAKE) --no-print-directory B=$(B)-tsan SAN=thread CFLAGS='-O1 -g' NVCC= unit
+	@B=$(B)-tsan SLOW=8 tests/run.sh unit
 demo: ## from nothing to a CUDA program that computes through a mount
 	@B=$(B) MAKE="$(MAKE)" tests/demo/demo.sh
 deps: ## install what building, testing and mounting need (Debian, Ubuntu)
@@ -136,7 +141,7 @@ clean: ## remove all that was built
 	rm -rf $(B) $(B)-asan $(B)-tsan
 help: ## show this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  \1\t\2/p' Makefile | expand -t 16
-.PHONY: all tests check check-long check-asan check-tsan demo deps lint install clean help
+.PHONY: all unit tests check check-long check-asan check-tsan demo deps lint install clean help
 .DELETE_ON_ERROR:
 .SECONDARY:
 -include $(shell find $(B) -name '*.d' 2>/dev/null)

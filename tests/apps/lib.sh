@@ -4,7 +4,7 @@
 # A program is right when it exits 0 and its last line is PASS; 77 is a skip. Sourced after tests/e2e/lib.sh.
 # Variables: SCUDAFS_TEST_LONG (the long ones too), SCUDAFS_TEST_GPU (those that need a real GPU too), SCUDAFS_TEST_NATIVE
 # (the folder of the libcuda.so.1 that is native here; empty on a GPU machine: the system's own).
-apps=$B/tests/apps
+apps=${SCUDAFS_TEST_APPS:-$B/tests/apps}
 native_lib=${SCUDAFS_TEST_NATIVE-$B/lib/soft}
 
 [ -x "$apps/vectoradd" ] || skip "the CUDA programs are not built (no nvcc)"
@@ -38,7 +38,9 @@ native() # COMMAND...: with the native libcuda
 
 through_mount() # COMMAND...
 {
-	timeout -k 2 "$APP_LIMIT" "$bin/scudafs" run --mount "$mnt" -- "$@"
+	# A sanitizer inside our library must be loaded before a program that has none; what the program itself leaks is its own.
+	timeout -k 2 "$APP_LIMIT" "$bin/scudafs" run --mount "$mnt" -- \
+		env ${SCUDAFS_TEST_PRELOAD:+LD_PRELOAD="$SCUDAFS_TEST_PRELOAD" ASAN_OPTIONS=detect_leaks=0} "$@"
 }
 
 # run_apps HOW LOGS [NAME...]: each program with `HOW PROGRAM`, its output to LOGS/NAME.out and .err; a line each. The status is whether all passed.

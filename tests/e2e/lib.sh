@@ -40,8 +40,9 @@ finish()
 	done
 	if [ "$code" != 0 ] && [ "$code" != 77 ]; then
 		for f in "$work"/*.log "$work"/*.out "$work"/*.err; do
-			[ -s "$f" ] && echo "--- ${f##*/}" && tail -n 40 "$f"
+			[ -s "$f" ] && echo "--- ${f##*/}" && tail -n 15 "$f"
 		done
+		[ -z "${failure:-}" ] || echo "FAIL: $failure"
 	fi
 	rm -rf --one-file-system "$work"
 	exit "$code"
@@ -51,7 +52,8 @@ trap 'exit 143' INT TERM HUP
 
 fail() # TEXT
 {
-	echo "FAIL: $*"
+	failure=$*
+	echo "FAIL: $failure"
 	exit 1
 }
 
