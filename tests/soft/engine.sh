@@ -19,7 +19,7 @@ build() # PROGRAM SOURCE...
 	local out=$tmp/$1
 	shift
 	# shellcheck disable=SC2086
-	${CC:-gcc} -std=gnu11 -D_GNU_SOURCE -O1 -g -Wall -Wextra $san -frounding-math -ffp-contract=off -fno-builtin-fma -I. -o "$out" "$@" $objects \
+	${CC:-gcc} -std=gnu11 -D_GNU_SOURCE -O1 -g -Wall -Wextra $san -frounding-math -ffp-contract=off -fno-builtin-fma -I. -o "$out" "$@" tests/soft/engine/no_texture.c $objects \
 		"$B/obj/wire/log.o" -lm -lpthread
 }
 build insn tests/soft/engine/check_insn.c tests/soft/engine/model_*.c
