@@ -44,6 +44,11 @@ CUresult capture_check(struct stream *s)
 	return CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
 }
 
+CUresult capture_check_asking(const struct stream *s)
+{
+	return going_on && s->legacy && disturbed(s->object.context) ? CUDA_ERROR_STREAM_CAPTURE_IMPLICIT : CUDA_SUCCESS;
+}
+
 CUresult capture_spoil(struct stream *s)
 {
 	bool was = s->capture->status == CU_STREAM_CAPTURE_STATUS_INVALIDATED;

@@ -23,6 +23,8 @@ struct capture {
 
 /* May this stream take work now? Legacy stream against captures that it would disturb. */
 CUresult capture_check(struct stream *s);
+/* The same for a mere question, which disturbs nothing. */
+CUresult capture_check_asking(const struct stream *s);
 /* Makes w a node; takes w. */
 CUresult capture_add(struct stream *s, struct work *w);
 /* An operation that cannot be captured was tried: the capture is invalid from now on. Returns the code for it. */

@@ -109,7 +109,7 @@ CUresult cuStreamIsCapturing(CUstream h, CUstreamCaptureStatus *status)
 		return g.error;
 	if (!status)
 		return CUDA_ERROR_INVALID_VALUE;
-	CUresult r = s->capture ? CUDA_SUCCESS : capture_check(s);
+	CUresult r = s->capture ? CUDA_SUCCESS : capture_check_asking(s);
 	if (!r)
 		*status = s->capture ? s->capture->status : CU_STREAM_CAPTURE_STATUS_NONE;
 	return r;
@@ -125,7 +125,7 @@ CUresult cuStreamGetCaptureInfo_v3(CUstream h, CUstreamCaptureStatus *status, cu
 	if (!status)
 		return CUDA_ERROR_INVALID_VALUE;
 	struct capture *c = s->capture;
-	CUresult r = c ? CUDA_SUCCESS : capture_check(s);
+	CUresult r = c ? CUDA_SUCCESS : capture_check_asking(s);
 	if (r)
 		return r;
 	*status = c ? c->status : CU_STREAM_CAPTURE_STATUS_NONE;

@@ -114,6 +114,7 @@ struct object *object_of(const struct context *c, enum kind kind)
 static pthread_key_t thread_key;
 static pthread_once_t thread_once = PTHREAD_ONCE_INIT;
 static __thread struct thread self;
+static __thread bool known;     /* thread_end will be told */
 
 static void thread_end(void *p)
 {
@@ -121,6 +122,7 @@ static void thread_end(void *p)
 	pthread_mutex_lock(&soft.lock);
 	stream_thread_ended(t);
 	pthread_mutex_unlock(&soft.lock);
+	known = false;              /* a later destructor of the program may use the API once more */
 }
 
 static void thread_key_make(void)
@@ -131,7 +133,6 @@ static void thread_key_make(void)
 
 struct thread *thread_self(void)
 {
-	static __thread bool known;
 	if (!known) {
 		known = true;
 		pthread_once(&thread_once, thread_key_make);

@@ -49,7 +49,7 @@ static CUresult run_kernel(const struct work_kernel *k, struct context *c)
 	struct engine_error error = {0};
 	int r = engine_launch(&l, &error);
 	if (r)
-		log_warning("kernel %s failed with code %d: %s", info->name, r, error.text);
+		log_warning("%s%s (code %d)", *error.text ? "" : info->name, error.text, r);
 	return (CUresult)r;
 }
 
