@@ -338,7 +338,7 @@ static void give_upcalls(struct relay *r, struct request *q, struct answers *a)
 	answers_add(a, q, 0);
 }
 
-static int on_upcall(struct relay *r, const uint8_t *p, size_t n, struct buffer *b)
+static int on_upcall(struct relay *r, const struct frame *f, const uint8_t *p, size_t n, struct buffer *b)
 {
 	struct answers a;
 	b = b ? buffer_ref(b) : buffer_copy(p, n);
@@ -347,6 +347,7 @@ static int on_upcall(struct relay *r, const uint8_t *p, size_t n, struct buffer 
 	answers_init(&a);
 	pthread_mutex_lock(&r->lock);
 	keep(r, &r->upcalls, b);
+	r->upcalls_due += f->kind == FRAME_UPCALL;
 	for (struct request *q = r->parked; q; q = q->next == r->parked ? NULL : q->next)
 		if (q->state == PARK_UPCALL) {
 			relay_unpark(r, q);
@@ -406,7 +407,7 @@ static int on_frame(struct relay *r, const struct frame *f, const uint8_t *p, si
 		return on_data(r, f, p, n, b);
 	case FRAME_UPCALL:
 	case FRAME_OUTPUT:
-		return on_upcall(r, p, n, b);
+		return on_upcall(r, f, p, n, b);
 	case FRAME_PONG:
 		return 0;
 	case FRAME_BYE:

@@ -184,8 +184,8 @@ void outbound_flush(struct relay *r, struct answers *a)
 		relay_wake(r);
 }
 
-/* Bytes whose place in the stream is now; `b` holds the same bytes when there is a copy already. Many bytes are left to the session's thread, so that the
- * program can bring the next ones meanwhile. */
+/* Bytes whose place in the stream is now; `b` holds the same bytes when there is a copy already. Many
+ * bytes are left to the session's thread, so that the program can bring the next ones meanwhile. */
 static int send_bytes(struct relay *r, const uint8_t *p, size_t n, struct buffer *b, struct answers *a)
 {
 	size_t sent = 0;
@@ -321,8 +321,8 @@ static void take_parked(struct relay *r, struct answers *a)
 	}
 }
 
-static void enter(struct relay *r, struct request *q, uint64_t batch, const void *p, size_t n, struct buffer *b,
-	struct answers *a)
+static void enter(struct relay *r, struct request *q, uint64_t batch, const void *p, size_t n,
+	struct buffer *b, struct answers *a)
 {
 	if (batch <= r->batch) {
 		if (q->wait.seq)
@@ -340,7 +340,7 @@ static void enter(struct relay *r, struct request *q, uint64_t batch, const void
 		relay_fail(r, EPROTO, a);
 		answers_add(a, q, -EPROTO);
 	} else if (r->ahead + n > AHEAD_MOST) {
-		answers_add(a, q, -EAGAIN);
+		answers_add(a, q, -EINTR);
 	} else if (!(q->copy = b ? buffer_ref(b) : buffer_copy(p, n))) {
 		answers_add(a, q, -ENOMEM);
 	} else {
@@ -413,16 +413,18 @@ void relay_aside(struct relay *r, const void *p, size_t n, struct request *q)
 	if (r->error) {
 		answers_add(&a, q, -r->error);
 	} else if (n != sizeof(f) || frame_check(&f, true, &why) || f.kind != FRAME_UPCALL_DONE ||
-			r->aside.bytes > LIMIT_BATCH) {
+			!r->upcalls_due) {
 		log_warning("session %u: %s[%d] sent a bad frame aside: %s", r->id, r->command, (int)r->pid,
-			why ? why : "not one UPCALL_DONE");
+			why ? why : "not the answer to an UPCALL");
 		relay_fail(r, EPROTO, &a);
 		answers_add(&a, q, -EPROTO);
 	} else if (outbound_aside(r, p, n)) {
 		answers_add(&a, q, -ENOMEM);
 	} else {
+		/* Taken whatever the queue: the server may wait for it before it takes more. */
+		r->upcalls_due--;
+		answers_add(&a, q, (int)n);
 		outbound_flush(r, &a);
-		accept(r, q, &a);
 	}
 	pthread_mutex_unlock(&r->lock);
 	answers_send(&a);

@@ -161,7 +161,10 @@ static void expire(struct relay *r, uint64_t now, struct answers *a)
 			q->wait.flags = CTL_AGAIN;
 			q->wait.len = 0;
 		}
-		answers_add(a, q, state == PARK_REPLY ? 0 : -EAGAIN);
+		/* A read says "nothing yet"; a batch, taken or not, is simply to be sent again under its
+		 * number. */
+		bool post = state == PARK_ORDER || state == PARK_ROOM;
+		answers_add(a, q, state == PARK_REPLY ? 0 : post ? -EINTR : -EAGAIN);
 	}
 }
 

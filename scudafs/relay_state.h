@@ -78,6 +78,7 @@ struct relay {
 	/* from the server */
 	struct queue replies;       /* nobody waited for them yet, or too large for the waiter; tag: seq */
 	struct queue upcalls;
+	uint64_t upcalls_due;       /* that the program has not answered */
 	struct transfer *transfers[TRANSFER_BUCKETS];
 	size_t held;                /* bytes of all these */
 	uint64_t read_at;           /* when the program took data last, ms */

@@ -7,7 +7,8 @@
  *
  * The program's records (wire/frame.h) are one byte stream, cut into batches numbered 1, 2, 3, ...; batch boundaries need not be record boundaries.
  * The daemon forwards batches in the order of their numbers, whatever thread or order they come by. A batch is either
- *   - pwrite(fd, bytes, n <= LIMIT_BATCH, CTL_POST(batch)): returns n when the daemon has taken the bytes (it may park while its queue is full), or
+ *   - pwrite(fd, bytes, n <= LIMIT_BATCH, CTL_POST(batch)): returns n when the daemon has taken the bytes (it may park while its queue is full, at most
+ *     TIME_PARK: then EINTR), or
  *   - an ioctl CTL_WAIT_* whose bytes end with a FRAME_WAIT or FRAME_HELLO record of number `seq`: the same, and parks until the REPLY of `seq` is there.
  * A batch number that was taken already is not forwarded again: after EINTR the shim repeats the call with the same number.
  *

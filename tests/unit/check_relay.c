@@ -368,7 +368,17 @@ START_TEST(test_aside)
 {
 	uint8_t b[4096] = {0}, in[4096];
 	struct frame done = {.kind = FRAME_UPCALL_DONE, .seq = 9};
-	struct op *o = op_new();
+	size_t upcalls = 0;
+	struct op *o;
+	for (int i = 0; i < 3; i++)
+		put_frame((struct frame){.kind = FRAME_UPCALL, .seq = 9}, NULL);
+	for (; upcalls < 3 * sizeof(struct frame); free(o)) {
+		o = op_new();
+		relay_upcall(relay, LIMIT_UPCALL + sizeof(struct frame), &o->q);
+		ck_assert_int_eq(result(o), 0);
+		upcalls += o->n;
+	}
+	o = op_new();
 	size_t n = record(b, FRAME_POST, 1, 1000);
 	check_result(post(1, b, n + 400), (int)n + 400);
 	relay_aside(relay, &done, sizeof(done), &o->q);
@@ -399,6 +409,10 @@ START_TEST(test_aside)
 	ck_assert_int_eq(get_frame().kind, FRAME_UPCALL_DONE);
 	check_result(post(5, b, record(b, FRAME_POST, 4, 0)), 44);
 	expect_record(FRAME_POST, 4);
+	/* one more than there were upcalls */
+	o = op_new();
+	relay_aside(relay, &done, sizeof(done), &o->q);
+	check_result(o, -EPROTO);
 }
 END_TEST
 
@@ -769,7 +783,7 @@ START_TEST(test_park_is_bounded)
 	ck_assert_uint_eq(check_wait(w, 1, 0).flags, CTL_AGAIN);
 	check_result(d, -EAGAIN);
 	check_result(u, -EAGAIN);
-	check_result(p, -EAGAIN);
+	check_result(p, -EINTR);
 	w = wait_again(1, 200);
 	put_reply(1, 0);
 	check_wait(w, 1, 0);
