@@ -140,12 +140,11 @@ CUresult call_post(struct call *c)
 	return CUDA_SUCCESS;
 }
 
-static void note_failed_post(uint64_t seq, CUresult code)
+static void note_failed_post(uint32_t seq, CUresult code)
 {
 	unsigned id = recent[seq % RECENT].id;
-	bool known = recent[seq % RECENT].seq == seq && id < CALL_COUNT;
-	log_warning("%s, record %llu, failed: %d", known ? call_names[id].name : "a call",
-			(unsigned long long)seq, code);
+	bool known = (uint32_t)recent[seq % RECENT].seq == seq && id < CALL_COUNT;
+	log_warning("%s, record %u, failed: %d", known ? call_names[id].name : "a call", seq, code);
 }
 
 /* The answer's parts to their places. Returns the call's result. */
@@ -158,8 +157,7 @@ static CUresult take(struct call *c, struct thread *t, const struct answer *a)
 	int64_t used = transfer_deliver(&a->frame, a->bulk, LIMIT_REPLY, r ? 0 : c->bulk_out_len);
 	if (used < 0)
 		return failed((int)used, "a delivery");
-	if (!a->frame.thread)
-		transfer_settle(a->frame.ctx);
+	transfer_settle((uint32_t)a->frame.ctx);
 	size_t own = a->frame.bulk_len - (size_t)used;
 	if (own > c->bulk_out_len)
 		return process_die(-EPROTO, call_names[c->id].name);
@@ -168,7 +166,7 @@ static CUresult take(struct call *c, struct thread *t, const struct answer *a)
 	c->bulk_out_len = own;
 	CUresult earlier = (CUresult)a->frame.thread;
 	if (earlier) {
-		note_failed_post(a->frame.ctx, earlier);
+		note_failed_post((uint32_t)(a->frame.ctx >> 32), earlier);
 		if (t->current && context_is_sticky(earlier))
 			context_lost(t->current, earlier);
 	}

@@ -28,11 +28,55 @@ static struct {
 	uint64_t last;
 } table;    /* all zero, a good mutex too: it is large, and must not be in the file */
 
-/* Deliveries placed so far, of all frames; who waits for more sleeps on `more`. */
-static _Atomic uint64_t placed;
-static pthread_mutex_t placed_lock = PTHREAD_MUTEX_INITIALIZER;
-static pthread_cond_t placed_more = PTHREAD_COND_INITIALIZER;
-static _Atomic unsigned settling;
+/* Deliveries are numbered in the order of the frames that carry them, and frames reach different threads: a
+ * range that was placed before an earlier one waits here for it. */
+struct stretch { struct stretch *next; uint32_t from, end; };
+static struct {
+	pthread_mutex_t lock;
+	pthread_cond_t more;
+	_Atomic uint32_t placed;        /* all up to this number are in place */
+	struct stretch *ahead;
+} order = {.lock = PTHREAD_MUTEX_INITIALIZER, .more = PTHREAD_COND_INITIALIZER};
+
+static bool is_placed(uint32_t told) { return (int32_t)(atomic_load(&order.placed) - told) >= 0; }
+
+/* Under the lock: moves on over all ranges that begin at or before the end of what is placed. */
+static void advance(uint32_t to)
+{
+	bool again = true;
+	if (!is_placed(to))
+		atomic_store(&order.placed, to);
+	while (again) {
+		again = false;
+		for (struct stretch **r = &order.ahead; *r; ) {
+			struct stretch *one = *r;
+			if (!is_placed(one->from)) {
+				r = &one->next;
+				continue;
+			}
+			if (!is_placed(one->end))
+				atomic_store(&order.placed, one->end);
+			*r = one->next;
+			free(one);
+			again = true;
+		}
+	}
+	pthread_cond_broadcast(&order.more);
+}
+
+/* The deliveries (from, end] are in place. */
+static void range_placed(uint32_t from, uint32_t end)
+{
+	pthread_mutex_lock(&order.lock);
+	struct stretch *r = is_placed(from) ? NULL : malloc(sizeof *r);
+	if (r) {
+		*r = (struct stretch){.next = order.ahead, .from = from, .end = end};
+		order.ahead = r;
+	} else {
+		advance(end);
+	}
+	pthread_mutex_unlock(&order.lock);
+}
 
 static uint64_t bytes_of(const struct transfer *t) { return (uint64_t)t->width * t->height * t->depth; }
 
@@ -244,34 +288,26 @@ int64_t transfer_deliver(const struct frame *f, const uint8_t *bulk, size_t room
 		}
 		free(p);
 	}
-	atomic_fetch_add(&placed, f->deliveries);
-	if (atomic_load(&settling)) {
-		pthread_mutex_lock(&placed_lock);
-		pthread_cond_broadcast(&placed_more);
-		pthread_mutex_unlock(&placed_lock);
-	}
+	range_placed((uint32_t)f->ctx - f->deliveries, (uint32_t)f->ctx);
 	errno = saved;
 	return e ? e : (int64_t)at;
 }
 
-void transfer_settle(uint64_t told)
+void transfer_settle(uint32_t told)
 {
-	if (__builtin_expect(atomic_load_explicit(&placed, memory_order_acquire) >= told, 1))
+	if (__builtin_expect(is_placed(told), 1))
 		return;
 	int saved = errno;
 	struct timespec end;
 	clock_gettime(CLOCK_REALTIME, &end);
 	end.tv_sec += SETTLE_MS / 1000;
-	atomic_fetch_add(&settling, 1);
-	pthread_mutex_lock(&placed_lock);
-	while (atomic_load(&placed) < told && process_check() == CUDA_SUCCESS)
-		if (pthread_cond_timedwait(&placed_more, &placed_lock, &end))
+	pthread_mutex_lock(&order.lock);
+	while (!is_placed(told) && process_check() == CUDA_SUCCESS)
+		if (pthread_cond_timedwait(&order.more, &order.lock, &end))
 			break;
-	pthread_mutex_unlock(&placed_lock);
-	atomic_fetch_sub(&settling, 1);
 	/* A thread that died with its answer: the next calls must not wait for it again. */
-	uint64_t now = atomic_load(&placed);
-	while (now < told && !atomic_compare_exchange_weak(&placed, &now, told))
-		;
+	if (!is_placed(told))
+		advance(told);
+	pthread_mutex_unlock(&order.lock);
 	errno = saved;
 }

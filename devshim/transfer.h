@@ -40,4 +40,4 @@ bool transfer_place(const struct transfer *t, uint64_t offset, const void *p, si
 int64_t transfer_deliver(const struct frame *f, const uint8_t *bulk, size_t room, size_t own);
 /* After the deliveries of a frame: waits until those of all frames before it are in place, too, whichever
  * thread has them. `told`: the number of deliveries that the frame tells. */
-void transfer_settle(uint64_t told);
+void transfer_settle(uint32_t told);

@@ -137,7 +137,7 @@ static int run(const struct frame *f, const uint8_t *head, const uint8_t *bulk)
 	int64_t used = transfer_deliver(f, bulk, LIMIT_UPCALL - sizeof *f - UPCALL_HEAD, 0);
 	if (used < 0)
 		return (int)used;
-	transfer_settle(f->ctx);
+	transfer_settle((uint32_t)f->ctx);
 	struct function fn;
 	if (take(id, &fn)) {
 		if (fn.foreign)

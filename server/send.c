@@ -70,7 +70,7 @@ void send_reply(struct exec *x, CUresult r)
 	f.call = (uint16_t)atomic_load(&s->outputs);
 	failed = atomic_exchange(&s->failed, 0);
 	f.thread = failed >> 48;
-	f.ctx = f.thread ? failed & (((uint64_t)1 << 48) - 1) : atomic_load(&s->delivered);
+	f.ctx = failed << 32 | (uint32_t)atomic_load(&s->delivered);
 	f.head_len = sizeof code + x->out.len;
 	if (x->gathered) {
 		f.deliveries = x->gathered->pairs;

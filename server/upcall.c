@@ -61,7 +61,7 @@ void session_upcall(struct session *s, uint64_t id, bool wait)
 	put_u64(&m, id);
 	f.head_len = v[1].iov_len = m.len;
 	g = later_gather(s, LIMIT_UPCALL - sizeof f - sizeof head, true);
-	f.ctx = atomic_load(&s->delivered);
+	f.ctx = (uint32_t)atomic_load(&s->delivered);
 	if (g) {
 		f.deliveries = g->pairs;
 		f.bulk_len = g->len;

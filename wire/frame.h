@@ -61,8 +61,8 @@ struct frame {
 	uint32_t thread;            /* record: the program's thread, from 1; REPLY: code of the first failed post not told yet, else 0 */
 	uint32_t deliveries;        /* REPLY: number of finished transfers to the host in its bulk, see below */
 	uint64_t seq;               /* record: 1, 2, 3, ... in stream order; REPLY: of the record answered */
-	uint64_t ctx;               /* record: the calling thread's current context handle; REPLY: seq of the failed post, if
-	                             * none failed and in UPCALL: deliveries of all frames so far, this one included */
+	uint64_t ctx;               /* record: the calling thread's current context handle; REPLY, UPCALL: low half: deliveries
+	                             * of all frames so far, this one included; high half: low half of the failed post's seq */
 };
 _Static_assert(sizeof(struct frame) == 40, "frame");
 
