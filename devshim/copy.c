@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* How copies travel (docs/protocol.md, wire/copy.h):
  *
- *   to the device    the bytes go with the record, which is posted when the address is known and nothing can hold it up. Pinned memory that
- *                    earlier work of the stream may still write is read when the stream gets there: a host function of ours fetches it.
- *   to the host      a wait that brings the bytes; asynchronous and to pinned memory: small ones are told by a later answer, large ones fetched by
- *                    a host function of ours at their turn, so that nothing has to be kept and the stream's order holds by itself.
+ *   to the device    the bytes go with the record, which is posted when the address is known and nothing
+ *                    can hold it up. Pinned memory that earlier work of the stream may still write is read
+ *                    when the stream gets there: a host function of ours fetches it.
+ *   to the host      a wait that brings the bytes; asynchronous and to pinned memory: small ones are told
+ *                    by a later answer, large ones fetched by a host function of ours at their turn, so
+ *                    that nothing has to be kept and the stream's order holds by itself.
  *   on the device    posted.
  *   in the program   by memcpy, once the stream has nothing to do.
  *
@@ -31,13 +33,15 @@
 #include "cuda.calls.h"
 #include "cuda.remote.h"
 
-#define IN_ANSWER (12u << 10)   /* bytes to the host that come inside the answer: they fit in one request to the mount */
+#define IN_ANSWER                                                                                            \
+	(12u << 10) /* bytes to the host that come inside the answer: they fit in one request to the mount   \
+		     */
 
 /* Copies to pinned memory whose bytes have not been told. */
 struct untold {
 	struct untold *next;
 	uintptr_t to;
-	size_t n;                   /* bytes from the first to behind the last in memory */
+	size_t n; /* bytes from the first to behind the last in memory */
 	size_t bytes;
 	struct work *work;
 	uint64_t transfer;
@@ -49,9 +53,9 @@ static struct untold *untold;
 struct aside {
 	struct copy copy;
 	struct context *context;
-	struct work *work;          /* of its stream; NULL in a graph */
-	_Atomic uint64_t seq;       /* the record that queued it, once known */
-	_Atomic int users;          /* who queued it and who runs it: the last one frees it */
+	struct work *work; /* of its stream; NULL in a graph */
+	_Atomic uint64_t seq; /* the record that queued it, once known */
+	_Atomic int users; /* who queued it and who runs it: the last one frees it */
 	bool once;
 };
 
@@ -62,11 +66,18 @@ static uint8_t *host_base(const struct copy_side *s)
 
 static struct transfer place_of(const struct copy *k, const struct copy_side *s)
 {
-	return (struct transfer){.to = host_base(s), .width = k->w, .height = k->h, .depth = k->d, .pitch = s->pitch,
+	return (struct transfer){.to = host_base(s),
+		.width = k->w,
+		.height = k->h,
+		.depth = k->d,
+		.pitch = s->pitch,
 		.slice = s->pitch * s->height};
 }
 
-static size_t total(const struct copy *k) { return k->w * k->h * k->d; }
+static size_t total(const struct copy *k)
+{
+	return k->w * k->h * k->d;
+}
 
 /* From the first to behind the last byte in memory. */
 static size_t span(const struct copy *k, const struct copy_side *s)
@@ -88,11 +99,11 @@ static size_t untold_bytes(uintptr_t from, size_t n, bool *overlap)
 	if (!__atomic_load_n(&untold, __ATOMIC_RELAXED))
 		return 0;
 	pthread_mutex_lock(&lock);
-	for (struct untold **u = &untold; *u; ) {
+	for (struct untold **u = &untold; *u;) {
 		struct untold *c = *u;
 
 		if (!transfer_pending(c->transfer)) {
-			*u = c->next;
+			__atomic_store_n(u, c->next, __ATOMIC_RELAXED);
 			free(c);
 			continue;
 		}
@@ -121,7 +132,7 @@ static void note_untold(struct untold *u)
 {
 	pthread_mutex_lock(&lock);
 	u->next = untold;
-	untold = u;
+	__atomic_store_n(&untold, u, __ATOMIC_RELAXED);
 	pthread_mutex_unlock(&lock);
 }
 
@@ -165,7 +176,8 @@ CUresult copy_put(struct call *c, const struct copy *k)
 	return CUDA_SUCCESS;
 }
 
-static CUresult encode(struct call *c, const struct copy *k, enum copy_mode mode, CUstream stream, uint64_t transfer)
+static CUresult encode(
+	struct call *c, const struct copy *k, enum copy_mode mode, CUstream stream, uint64_t transfer)
 {
 	CUresult r = call_begin(c, call_of(k, mode == COPY_ASYNC));
 
@@ -201,7 +213,8 @@ static CUresult wait_for(struct call *c)
 /* ---- the ways */
 
 /* Sends the bytes along. */
-static CUresult send_bytes(const struct copy *k, enum copy_mode mode, CUstream stream, bool post, uint64_t *seq)
+static CUresult send_bytes(
+	const struct copy *k, enum copy_mode mode, CUstream stream, bool post, uint64_t *seq)
 {
 	struct call c;
 	void *packed = NULL;
@@ -218,7 +231,10 @@ static CUresult send_bytes(const struct copy *k, enum copy_mode mode, CUstream s
 			return CUDA_ERROR_OUT_OF_MEMORY;
 		for (size_t z = 0; z < k->d; z++)
 			for (size_t y = 0; y < k->h; y++, p += k->w)
-				memcpy(p, (const uint8_t *)c.bulk + z * k->src.pitch * k->src.height + y * k->src.pitch, k->w);
+				memcpy(p,
+					(const uint8_t *)c.bulk + z * k->src.pitch * k->src.height +
+						y * k->src.pitch,
+					k->w);
 		c.bulk = packed;
 	}
 	r = post ? call_post(&c) : wait_for(&c);
@@ -279,7 +295,7 @@ static void copy_in_program(const struct copy *k)
 
 /* Copies that have been queued to run at their turn and have not run: none is the usual number. */
 static _Atomic int asides;
-static _Atomic bool in_graphs;      /* some are nodes of graphs */
+static _Atomic bool in_graphs; /* some are nodes of graphs */
 static pthread_cond_t aside_ended = PTHREAD_COND_INITIALIZER;
 
 static void aside_over(void)
@@ -367,7 +383,8 @@ uint64_t copy_note(const struct copy *k, struct context *context)
 	return id;
 }
 
-/* Queues it as a host function. In a capture it stays for all replays: graphs do not tell when the last one is over. */
+/* Queues it as a host function. In a capture it stays for all replays: graphs do not tell when the last
+ * one is over. */
 static CUresult run_later(const struct copy *k, CUstream stream, struct work *w, bool once)
 {
 	struct aside *a = malloc(sizeof *a);
@@ -376,7 +393,8 @@ static CUresult run_later(const struct copy *k, CUstream stream, struct work *w,
 	CUresult r;
 
 	if (a) {
-		*a = (struct aside){.copy = *k, .context = context_current(), .work = w, .users = 2, .once = once};
+		*a = (struct aside){
+			.copy = *k, .context = context_current(), .work = w, .users = 2, .once = once};
 		id = upcall_new(run_aside, a, once, false);
 		if (!once)
 			atomic_store(&in_graphs, true);
@@ -430,7 +448,8 @@ static CUresult to_device(const struct copy *k, bool async, CUstream stream, str
 		return run_later(k, stream, w, true);
 	if (overlap && (r = cuCtxSynchronize()))
 		return r;
-	bool post = known && !work_is_foreign(stream) && !work_is_full(w) && ((k->linear && k->w <= COPY_SMALL) || !work_is_gated(w));
+	bool post = known && !work_is_foreign(stream) && !work_is_full(w) &&
+		    ((k->linear && k->w <= COPY_SMALL) || !work_is_gated(w));
 
 	r = send_bytes(k, COPY_ASYNC, stream, post, &seq);
 	if (!r)
@@ -455,7 +474,8 @@ static CUresult to_host_told(const struct copy *k, CUstream stream, struct work 
 		free(u);
 		return r;
 	}
-	*u = (struct untold){.to = (uintptr_t)t.to, .n = span(k, &k->dst), .bytes = total(k), .work = w, .transfer = id};
+	*u = (struct untold){
+		.to = (uintptr_t)t.to, .n = span(k, &k->dst), .bytes = total(k), .work = w, .transfer = id};
 	work_posted(w, c.seq);
 	note_untold(u);
 	return r;
@@ -468,7 +488,8 @@ static CUresult to_host(const struct copy *k, bool async, CUstream stream, struc
 	CUresult r;
 
 	if (async && k->dst.pinned && known && !process_blocking && !work_is_foreign(stream)) {
-		if (total(k) <= COPY_DELIVERY && untold_bytes(0, 0, &overlap) + total(k) <= COPY_DELIVERIES && !work_is_full(w))
+		if (total(k) <= COPY_DELIVERY && untold_bytes(0, 0, &overlap) + total(k) <= COPY_DELIVERIES &&
+			!work_is_full(w))
 			return to_host_told(k, stream, w);
 		return run_later(k, stream, w, true);
 	}
@@ -480,13 +501,15 @@ static CUresult to_host(const struct copy *k, bool async, CUstream stream, struc
 
 static CUresult on_device(const struct copy *k, bool async, CUstream stream, struct work *w)
 {
-	bool known = (k->src.type != CU_MEMORYTYPE_DEVICE || k->src.known) && (k->dst.type != CU_MEMORYTYPE_DEVICE || k->dst.known);
+	bool known = (k->src.type != CU_MEMORYTYPE_DEVICE || k->src.known) &&
+		     (k->dst.type != CU_MEMORYTYPE_DEVICE || k->dst.known);
 	struct call c;
 	CUresult r = encode(&c, k, async ? COPY_ASYNC : COPY_SYNC, stream, 0);
 
 	if (r)
 		return r;
-	bool post = known && k->linear && !work_capturing() && (async ? !work_is_foreign(stream) && !work_is_full(w) : !work_is_gated(w));
+	bool post = known && k->linear && !work_capturing() &&
+		    (async ? !work_is_foreign(stream) && !work_is_full(w) : !work_is_gated(w));
 
 	r = post ? call_post(&c) : wait_for(&c);
 	if (!r)
@@ -551,7 +574,8 @@ static bool linear_side(struct copy_side *s, uint64_t p, size_t n, bool host)
 	return true;
 }
 
-CUresult copy_linear(uint64_t dst, bool dst_host, uint64_t src, bool src_host, size_t n, bool async, CUstream stream)
+CUresult copy_linear(
+	uint64_t dst, bool dst_host, uint64_t src, bool src_host, size_t n, bool async, CUstream stream)
 {
 	struct context *ctx;
 	struct copy k = {.w = n, .h = 1, .d = 1, .linear = true};
@@ -563,7 +587,8 @@ CUresult copy_linear(uint64_t dst, bool dst_host, uint64_t src, bool src_host, s
 		return handle_error(HANDLE_CUstream);
 	if (!n)
 		return CUDA_SUCCESS;
-	if (!dst || !src || n > LIMIT_BULK || !linear_side(&k.dst, dst, n, dst_host) || !linear_side(&k.src, src, n, src_host))
+	if (!dst || !src || n > LIMIT_BULK || !linear_side(&k.dst, dst, n, dst_host) ||
+		!linear_side(&k.src, src, n, src_host))
 		return CUDA_ERROR_INVALID_VALUE;
 	return copy_run(&k, async, stream);
 }
@@ -619,7 +644,8 @@ CUresult cuMemcpyPeer(CUdeviceptr dst, CUcontext dctx, CUdeviceptr src, CUcontex
 	return copy_linear(dst, false, src, false, n, false, NULL);
 }
 
-CUresult cuMemcpyPeerAsync(CUdeviceptr dst, CUcontext dctx, CUdeviceptr src, CUcontext sctx, size_t n, CUstream s)
+CUresult cuMemcpyPeerAsync(
+	CUdeviceptr dst, CUcontext dctx, CUdeviceptr src, CUcontext sctx, size_t n, CUstream s)
 {
 	(void)dctx;
 	(void)sctx;
