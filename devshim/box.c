@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Copies of rows, slices and arrays: every call's own description is turned into one box with resolved sides (copy.h), checked as far as the table
- * knows, and run.
+/* Copies of rows, slices and arrays: every call's own description is turned into one box with resolved
+ * sides (copy.h), checked as far as the table knows, and run.
  *
  * Thread rule: any thread. */
 #include <string.h>
@@ -23,22 +23,32 @@ struct given {
 	size_t x, y, z, lod, pitch, height;
 };
 
-/* Pitch and height as they count, and the side's memory. Of an array the driver knows the extent; of device memory the table does. */
-static CUresult resolve(struct copy_side *s, const struct given *g, size_t w, size_t h, size_t d, int max_pitch)
+/* Pitch and height as they count, and the side's memory. Of an array the driver knows the extent; of
+ * device memory the table does. */
+static CUresult resolve(
+	struct copy_side *s, const struct given *g, size_t w, size_t h, size_t d, int max_pitch)
 {
 	struct range range;
 	size_t right, below, rows, last;
 	uint64_t p = g->type == CU_MEMORYTYPE_HOST ? (uintptr_t)g->host : g->device;
 
-	*s = (struct copy_side){.type = g->type, .address = p, .array = g->array, .x = g->x, .y = g->y, .z = g->z,
-		.lod = g->lod, .pitch = g->pitch, .height = g->height};
+	*s = (struct copy_side){.type = g->type,
+		.address = p,
+		.array = g->array,
+		.x = g->x,
+		.y = g->y,
+		.z = g->z,
+		.lod = g->lod,
+		.pitch = g->pitch,
+		.height = g->height};
 	if (g->type == CU_MEMORYTYPE_ARRAY) {
 		s->address = s->pitch = s->height = 0;
 		return g->array ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 	}
 	s->array = NULL;
 	s->lod = 0;
-	if (g->type != CU_MEMORYTYPE_HOST && g->type != CU_MEMORYTYPE_DEVICE && g->type != CU_MEMORYTYPE_UNIFIED)
+	if (g->type != CU_MEMORYTYPE_HOST && g->type != CU_MEMORYTYPE_DEVICE &&
+		g->type != CU_MEMORYTYPE_UNIFIED)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (!p || __builtin_add_overflow(g->x, w, &right) || __builtin_add_overflow(g->y, h, &below))
 		return CUDA_ERROR_INVALID_VALUE;
@@ -48,8 +58,8 @@ static CUresult resolve(struct copy_side *s, const struct given *g, size_t w, si
 		return CUDA_ERROR_INVALID_VALUE;
 	/* Bytes from the address to behind the last one. */
 	if (__builtin_add_overflow(g->z, d - 1, &rows) || __builtin_mul_overflow(rows, s->height, &rows) ||
-			__builtin_add_overflow(rows, below - 1, &rows) || __builtin_mul_overflow(rows, s->pitch, &last) ||
-			__builtin_add_overflow(last, right, &last))
+		__builtin_add_overflow(rows, below - 1, &rows) ||
+		__builtin_mul_overflow(rows, s->pitch, &last) || __builtin_add_overflow(last, right, &last))
 		return CUDA_ERROR_INVALID_VALUE;
 	bool found = range_find(p, &range);
 
@@ -65,8 +75,8 @@ static CUresult resolve(struct copy_side *s, const struct given *g, size_t w, si
 	return s->known || !range_is_whole(&range) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
-static CUresult box(const struct given *src, const struct given *dst, size_t w, size_t h, size_t d, bool async,
-		CUstream stream)
+static CUresult box(const struct given *src, const struct given *dst, size_t w, size_t h, size_t d,
+	bool async, CUstream stream)
 {
 	struct context *ctx;
 	struct copy k = {.w = w, .h = h, .d = d};
@@ -79,7 +89,8 @@ static CUresult box(const struct given *src, const struct given *dst, size_t w, 
 		return handle_error(HANDLE_CUstream);
 	if (!w || !h || !d)
 		return CUDA_SUCCESS;
-	if (__builtin_mul_overflow(w, h, &total) || __builtin_mul_overflow(total, d, &total) || total > LIMIT_BULK)
+	if (__builtin_mul_overflow(w, h, &total) || __builtin_mul_overflow(total, d, &total) ||
+		total > LIMIT_BULK)
 		return CUDA_ERROR_INVALID_VALUE;
 	int pitch = device_attribute(ctx->device, CU_DEVICE_ATTRIBUTE_MAX_PITCH, 0x7fffffff);
 
@@ -97,28 +108,39 @@ static CUresult box_2d(const CUDA_MEMCPY2D *c, bool async, CUstream stream)
 		return r;
 	if (!c)
 		return CUDA_ERROR_INVALID_VALUE;
-	struct given src = {c->srcMemoryType, c->srcHost, c->srcDevice, c->srcArray, c->srcXInBytes, c->srcY, 0, 0, c->srcPitch, 0};
-	struct given dst = {c->dstMemoryType, c->dstHost, c->dstDevice, c->dstArray, c->dstXInBytes, c->dstY, 0, 0, c->dstPitch, 0};
+	struct given src = {c->srcMemoryType, c->srcHost, c->srcDevice, c->srcArray, c->srcXInBytes, c->srcY,
+		0, 0, c->srcPitch, 0};
+	struct given dst = {c->dstMemoryType, c->dstHost, c->dstDevice, c->dstArray, c->dstXInBytes, c->dstY,
+		0, 0, c->dstPitch, 0};
 
 	return box(&src, &dst, c->WidthInBytes, c->Height, 1, async, stream);
 }
 
-CUresult cuMemcpy2D_v2(const CUDA_MEMCPY2D *pCopy) { return box_2d(pCopy, false, NULL); }
-CUresult cuMemcpy2DUnaligned_v2(const CUDA_MEMCPY2D *pCopy) { return box_2d(pCopy, false, NULL); }
-CUresult cuMemcpy2DAsync_v2(const CUDA_MEMCPY2D *pCopy, CUstream hStream) { return box_2d(pCopy, true, hStream); }
+CUresult cuMemcpy2D_v2(const CUDA_MEMCPY2D *pCopy)
+{
+	return box_2d(pCopy, false, NULL);
+}
+CUresult cuMemcpy2DUnaligned_v2(const CUDA_MEMCPY2D *pCopy)
+{
+	return box_2d(pCopy, false, NULL);
+}
+CUresult cuMemcpy2DAsync_v2(const CUDA_MEMCPY2D *pCopy, CUstream hStream)
+{
+	return box_2d(pCopy, true, hStream);
+}
 
 CUresult copy_of_3d(const CUDA_MEMCPY3D *c, struct copy *k)
 {
-	struct given src = {c->srcMemoryType, c->srcHost, c->srcDevice, c->srcArray, c->srcXInBytes, c->srcY, c->srcZ, c->srcLOD,
-		c->srcPitch, c->srcHeight};
-	struct given dst = {c->dstMemoryType, c->dstHost, c->dstDevice, c->dstArray, c->dstXInBytes, c->dstY, c->dstZ, c->dstLOD,
-		c->dstPitch, c->dstHeight};
+	struct given src = {c->srcMemoryType, c->srcHost, c->srcDevice, c->srcArray, c->srcXInBytes, c->srcY,
+		c->srcZ, c->srcLOD, c->srcPitch, c->srcHeight};
+	struct given dst = {c->dstMemoryType, c->dstHost, c->dstDevice, c->dstArray, c->dstXInBytes, c->dstY,
+		c->dstZ, c->dstLOD, c->dstPitch, c->dstHeight};
 	size_t total;
 	CUresult r;
 
 	*k = (struct copy){.w = c->WidthInBytes, .h = c->Height, .d = c->Depth};
 	if (!k->w || !k->h || !k->d || __builtin_mul_overflow(k->w, k->h, &total) ||
-			__builtin_mul_overflow(total, k->d, &total) || total > LIMIT_BULK)
+		__builtin_mul_overflow(total, k->d, &total) || total > LIMIT_BULK)
 		return CUDA_ERROR_INVALID_VALUE;
 	r = resolve(&k->src, &src, k->w, k->h, k->d, 0x7fffffff);
 	return r ? r : resolve(&k->dst, &dst, k->w, k->h, k->d, 0x7fffffff);
@@ -132,16 +154,22 @@ static CUresult box_3d(const CUDA_MEMCPY3D *c, bool async, CUstream stream)
 		return r;
 	if (!c)
 		return CUDA_ERROR_INVALID_VALUE;
-	struct given src = {c->srcMemoryType, c->srcHost, c->srcDevice, c->srcArray, c->srcXInBytes, c->srcY, c->srcZ, c->srcLOD,
-		c->srcPitch, c->srcHeight};
-	struct given dst = {c->dstMemoryType, c->dstHost, c->dstDevice, c->dstArray, c->dstXInBytes, c->dstY, c->dstZ, c->dstLOD,
-		c->dstPitch, c->dstHeight};
+	struct given src = {c->srcMemoryType, c->srcHost, c->srcDevice, c->srcArray, c->srcXInBytes, c->srcY,
+		c->srcZ, c->srcLOD, c->srcPitch, c->srcHeight};
+	struct given dst = {c->dstMemoryType, c->dstHost, c->dstDevice, c->dstArray, c->dstXInBytes, c->dstY,
+		c->dstZ, c->dstLOD, c->dstPitch, c->dstHeight};
 
 	return box(&src, &dst, c->WidthInBytes, c->Height, c->Depth, async, stream);
 }
 
-CUresult cuMemcpy3D_v2(const CUDA_MEMCPY3D *pCopy) { return box_3d(pCopy, false, NULL); }
-CUresult cuMemcpy3DAsync_v2(const CUDA_MEMCPY3D *pCopy, CUstream hStream) { return box_3d(pCopy, true, hStream); }
+CUresult cuMemcpy3D_v2(const CUDA_MEMCPY3D *pCopy)
+{
+	return box_3d(pCopy, false, NULL);
+}
+CUresult cuMemcpy3DAsync_v2(const CUDA_MEMCPY3D *pCopy, CUstream hStream)
+{
+	return box_3d(pCopy, true, hStream);
+}
 
 /* Addresses and arrays name their device by themselves: the contexts say nothing new. */
 static CUresult box_peer(const CUDA_MEMCPY3D_PEER *c, bool async, CUstream stream)
@@ -152,22 +180,37 @@ static CUresult box_peer(const CUDA_MEMCPY3D_PEER *c, bool async, CUstream strea
 		return r;
 	if (!c)
 		return CUDA_ERROR_INVALID_VALUE;
-	struct given src = {c->srcMemoryType, c->srcHost, c->srcDevice, c->srcArray, c->srcXInBytes, c->srcY, c->srcZ, c->srcLOD,
-		c->srcPitch, c->srcHeight};
-	struct given dst = {c->dstMemoryType, c->dstHost, c->dstDevice, c->dstArray, c->dstXInBytes, c->dstY, c->dstZ, c->dstLOD,
-		c->dstPitch, c->dstHeight};
+	struct given src = {c->srcMemoryType, c->srcHost, c->srcDevice, c->srcArray, c->srcXInBytes, c->srcY,
+		c->srcZ, c->srcLOD, c->srcPitch, c->srcHeight};
+	struct given dst = {c->dstMemoryType, c->dstHost, c->dstDevice, c->dstArray, c->dstXInBytes, c->dstY,
+		c->dstZ, c->dstLOD, c->dstPitch, c->dstHeight};
 
 	return box(&src, &dst, c->WidthInBytes, c->Height, c->Depth, async, stream);
 }
 
-CUresult cuMemcpy3DPeer(const CUDA_MEMCPY3D_PEER *pCopy) { return box_peer(pCopy, false, NULL); }
-CUresult cuMemcpy3DPeerAsync(const CUDA_MEMCPY3D_PEER *pCopy, CUstream hStream) { return box_peer(pCopy, true, hStream); }
+CUresult cuMemcpy3DPeer(const CUDA_MEMCPY3D_PEER *pCopy)
+{
+	return box_peer(pCopy, false, NULL);
+}
+CUresult cuMemcpy3DPeerAsync(const CUDA_MEMCPY3D_PEER *pCopy, CUstream hStream)
+{
+	return box_peer(pCopy, true, hStream);
+}
 
 /* ---- one-dimensional arrays: an offset is a column */
 
-static struct given of_array(CUarray a, size_t offset) { return (struct given){.type = CU_MEMORYTYPE_ARRAY, .array = a, .x = offset}; }
-static struct given of_device(CUdeviceptr p) { return (struct given){.type = CU_MEMORYTYPE_DEVICE, .device = p}; }
-static struct given of_host(const void *p) { return (struct given){.type = CU_MEMORYTYPE_HOST, .host = p}; }
+static struct given of_array(CUarray a, size_t offset)
+{
+	return (struct given){.type = CU_MEMORYTYPE_ARRAY, .array = a, .x = offset};
+}
+static struct given of_device(CUdeviceptr p)
+{
+	return (struct given){.type = CU_MEMORYTYPE_DEVICE, .device = p};
+}
+static struct given of_host(const void *p)
+{
+	return (struct given){.type = CU_MEMORYTYPE_HOST, .host = p};
+}
 
 static CUresult row(struct given src, struct given dst, size_t n, bool async, CUstream stream)
 {
@@ -220,8 +263,8 @@ CUresult cuArrayDestroy(CUarray hArray)
 
 /* ---- batches: one copy after another, on a stream that the caller names */
 
-static CUresult batch(CUdeviceptr *dsts, CUdeviceptr *srcs, size_t *sizes, size_t count, const CUmemcpyAttributes *attrs,
-		const size_t *index, size_t nattrs, size_t *failed, CUstream s)
+static CUresult batch(CUdeviceptr *dsts, CUdeviceptr *srcs, size_t *sizes, size_t count,
+	const CUmemcpyAttributes *attrs, const size_t *index, size_t nattrs, size_t *failed, CUstream s)
 {
 	struct context *ctx;
 	CUresult r = context_check(&ctx);
@@ -230,13 +273,13 @@ static CUresult batch(CUdeviceptr *dsts, CUdeviceptr *srcs, size_t *sizes, size_
 		return r;
 	if (failed)
 		*failed = (size_t)-1;
-	if (!dsts || !srcs || !sizes || !count || !attrs || !index || !nattrs || nattrs > count || index[0] != 0 ||
-			s == NULL || s == CU_STREAM_LEGACY)
+	if (!dsts || !srcs || !sizes || !count || !attrs || !index || !nattrs || nattrs > count ||
+		index[0] != 0 || s == NULL || s == CU_STREAM_LEGACY)
 		return CUDA_ERROR_INVALID_VALUE;
 	for (size_t i = 0; i < nattrs; i++)
 		if (attrs[i].srcAccessOrder < CU_MEMCPY_SRC_ACCESS_ORDER_STREAM ||
-				attrs[i].srcAccessOrder > CU_MEMCPY_SRC_ACCESS_ORDER_ANY ||
-				(i && (index[i] <= index[i - 1] || index[i] >= count)))
+			attrs[i].srcAccessOrder > CU_MEMCPY_SRC_ACCESS_ORDER_ANY ||
+			(i && (index[i] <= index[i - 1] || index[i] >= count)))
 			return CUDA_ERROR_INVALID_VALUE;
 	for (size_t i = 0; i < count && !r; i++) {
 		r = sizes[i] ? cuMemcpyAsync(dsts[i], srcs[i], sizes[i], s) : CUDA_ERROR_INVALID_VALUE;
@@ -246,14 +289,14 @@ static CUresult batch(CUdeviceptr *dsts, CUdeviceptr *srcs, size_t *sizes, size_
 	return r;
 }
 
-CUresult cuMemcpyBatchAsync(CUdeviceptr *dsts, CUdeviceptr *srcs, size_t *sizes, size_t count, CUmemcpyAttributes *attrs,
-		size_t *attrsIdxs, size_t numAttrs, size_t *failIdx, CUstream hStream)
+CUresult cuMemcpyBatchAsync(CUdeviceptr *dsts, CUdeviceptr *srcs, size_t *sizes, size_t count,
+	CUmemcpyAttributes *attrs, size_t *attrsIdxs, size_t numAttrs, size_t *failIdx, CUstream hStream)
 {
 	return batch(dsts, srcs, sizes, count, attrs, attrsIdxs, numAttrs, failIdx, hStream);
 }
 
 CUresult cuMemcpyBatchAsync_v2(CUdeviceptr *dsts, CUdeviceptr *srcs, size_t *sizes, size_t count,
-		CUmemcpyAttributes *attrs, size_t *attrsIdxs, size_t numAttrs, CUstream hStream)
+	CUmemcpyAttributes *attrs, size_t *attrsIdxs, size_t numAttrs, CUstream hStream)
 {
 	return batch(dsts, srcs, sizes, count, attrs, attrsIdxs, numAttrs, NULL, hStream);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Stream capture. The server's driver captures; the shim counts how many captures are under way, because while there is one it answers nothing about
- * streams from its own knowledge. The capture mode of a thread is known here: it starts as the driver's default, and only this thread changes it.
+/* Stream capture. The server's driver captures; the shim counts how many captures are under way, because
+ * while there is one it answers nothing about streams from its own knowledge. The capture mode of a thread
+ * is known here: it starts as the driver's default, and only this thread changes it.
  *
  * Thread rule: any thread; the mode is the thread's. */
 #include <stdlib.h>
@@ -55,7 +56,8 @@ static CUresult begun(CUresult r)
 
 CUresult cuStreamBeginCapture_v2(CUstream hStream, CUstreamCaptureMode m)
 {
-	/* Counted before, so that no other thread takes a shortcut between the driver's yes and our noticing it. */
+	/* Counted before, so that no other thread takes a shortcut between the driver's yes and our
+	 * noticing it. */
 	atomic_fetch_add(&captures, 1);
 	return begun(remote_cuStreamBeginCapture_v2(hStream, m));
 }
@@ -67,10 +69,11 @@ CUresult cuStreamBeginCapture(CUstream hStream)
 }
 
 CUresult cuStreamBeginCaptureToGraph(CUstream hStream, CUgraph hGraph, const CUgraphNode *dependencies,
-		const CUgraphEdgeData *dependencyData, size_t numDependencies, CUstreamCaptureMode m)
+	const CUgraphEdgeData *dependencyData, size_t numDependencies, CUstreamCaptureMode m)
 {
 	atomic_fetch_add(&captures, 1);
-	return begun(remote_cuStreamBeginCaptureToGraph(hStream, hGraph, dependencies, dependencyData, numDependencies, m));
+	return begun(remote_cuStreamBeginCaptureToGraph(
+		hStream, hGraph, dependencies, dependencyData, numDependencies, m));
 }
 
 CUresult cuStreamEndCapture(CUstream hStream, CUgraph *phGraph)
@@ -81,7 +84,8 @@ CUresult cuStreamEndCapture(CUstream hStream, CUgraph *phGraph)
 	if (!r || r == CUDA_ERROR_STREAM_CAPTURE_INVALIDATED || r == CUDA_ERROR_STREAM_CAPTURE_UNJOINED) {
 		int n = atomic_load(&captures);
 
-		while (n > 0 && !atomic_compare_exchange_weak(&captures, &n, n - 1)) {}
+		while (n > 0 && !atomic_compare_exchange_weak(&captures, &n, n - 1)) {
+		}
 		if (r && phGraph)
 			*phGraph = NULL;
 	}
@@ -110,7 +114,8 @@ CUresult cuStreamIsCapturing(CUstream hStream, CUstreamCaptureStatus *captureSta
 	return work_capturing() ? remote_cuStreamIsCapturing(hStream, captureStatus) : CUDA_SUCCESS;
 }
 
-CUresult cuStreamGetCaptureInfo(CUstream hStream, CUstreamCaptureStatus *captureStatus_out, cuuint64_t *id_out)
+CUresult cuStreamGetCaptureInfo(
+	CUstream hStream, CUstreamCaptureStatus *captureStatus_out, cuuint64_t *id_out)
 {
 	CUresult r = find(hStream);
 
@@ -119,7 +124,8 @@ CUresult cuStreamGetCaptureInfo(CUstream hStream, CUstreamCaptureStatus *capture
 	if (!captureStatus_out)
 		return CUDA_ERROR_INVALID_VALUE;
 	*captureStatus_out = CU_STREAM_CAPTURE_STATUS_NONE;
-	return work_capturing() ? remote_cuStreamGetCaptureInfo(hStream, captureStatus_out, id_out) : CUDA_SUCCESS;
+	return work_capturing() ? remote_cuStreamGetCaptureInfo(hStream, captureStatus_out, id_out)
+				: CUDA_SUCCESS;
 }
 
 static bool get_dependencies(struct call *c, size_t *count)
@@ -140,9 +146,9 @@ static bool get_dependencies(struct call *c, size_t *count)
 	return true;
 }
 
-CUresult cuStreamGetCaptureInfo_v3(CUstream hStream, CUstreamCaptureStatus *captureStatus_out, cuuint64_t *id_out,
-		CUgraph *graph_out, const CUgraphNode **dependencies_out, const CUgraphEdgeData **edgeData_out,
-		size_t *numDependencies_out)
+CUresult cuStreamGetCaptureInfo_v3(CUstream hStream, CUstreamCaptureStatus *captureStatus_out,
+	cuuint64_t *id_out, CUgraph *graph_out, const CUgraphNode **dependencies_out,
+	const CUgraphEdgeData **edgeData_out, size_t *numDependencies_out)
 {
 	CUresult r = find(hStream);
 	size_t n = 0;
@@ -185,9 +191,10 @@ CUresult cuStreamGetCaptureInfo_v3(CUstream hStream, CUstreamCaptureStatus *capt
 	return call_end(&c, r);
 }
 
-CUresult cuStreamGetCaptureInfo_v2(CUstream hStream, CUstreamCaptureStatus *captureStatus_out, cuuint64_t *id_out,
-		CUgraph *graph_out, const CUgraphNode **dependencies_out, size_t *numDependencies_out)
+CUresult cuStreamGetCaptureInfo_v2(CUstream hStream, CUstreamCaptureStatus *captureStatus_out,
+	cuuint64_t *id_out, CUgraph *graph_out, const CUgraphNode **dependencies_out,
+	size_t *numDependencies_out)
 {
-	return cuStreamGetCaptureInfo_v3(hStream, captureStatus_out, id_out, graph_out, dependencies_out, NULL,
-		numDependencies_out);
+	return cuStreamGetCaptureInfo_v3(
+		hStream, captureStatus_out, id_out, graph_out, dependencies_out, NULL, numDependencies_out);
 }

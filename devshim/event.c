@@ -29,7 +29,10 @@ static void event_dropped(const void *h, void *data)
 	pthread_mutex_unlock(&lock);
 }
 
-__attribute__((constructor)) static void watch_events(void) { handle_on_drop(HANDLE_CUevent, event_dropped); }
+__attribute__((constructor)) static void watch_events(void)
+{
+	handle_on_drop(HANDLE_CUevent, event_dropped);
+}
 
 static struct event *event_create(void)
 {
@@ -49,7 +52,10 @@ static struct event *event_create(void)
 	return e;
 }
 
-struct event *event_of(CUevent e) { return handle_data(HANDLE_CUevent, e); }
+struct event *event_of(CUevent e)
+{
+	return handle_data(HANDLE_CUevent, e);
+}
 
 void event_recorded_elsewhere(CUevent h)
 {
@@ -120,7 +126,7 @@ static CUresult record(unsigned id, CUevent hEvent, CUstream hStream, unsigned f
 	CUcontext of = (uintptr_t)hStream <= 2 ? ctx->handle : handle_owner(HANDLE_CUstream, hStream);
 
 	if (flags == CU_EVENT_RECORD_DEFAULT && !work_capturing() && !work_is_full(w) &&
-			handle_owner(HANDLE_CUevent, hEvent) == of) {
+		handle_owner(HANDLE_CUevent, hEvent) == of) {
 		r = call_post(&c);
 	} else {
 		r = call_wait(&c);
@@ -200,8 +206,14 @@ static CUresult ask(CUevent hEvent, CUresult (*remote)(CUevent))
 	return r;
 }
 
-CUresult cuEventQuery(CUevent hEvent) { return ask(hEvent, remote_cuEventQuery); }
-CUresult cuEventSynchronize(CUevent hEvent) { return ask(hEvent, remote_cuEventSynchronize); }
+CUresult cuEventQuery(CUevent hEvent)
+{
+	return ask(hEvent, remote_cuEventQuery);
+}
+CUresult cuEventSynchronize(CUevent hEvent)
+{
+	return ask(hEvent, remote_cuEventSynchronize);
+}
 
 CUresult cuEventElapsedTime_v2(float *pMilliseconds, CUevent hStart, CUevent hEnd)
 {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the shim knows about an event: where and with which record it was recorded last. Thread rule: any thread. */
+/* What the shim knows about an event: where and with which record it was recorded last. Thread rule: any
+ * thread. */
 #pragma once
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -7,11 +8,11 @@
 #include "devshim/work.h"
 
 struct event {
-	struct work *_Atomic work;      /* NULL: not recorded, or not by a call that tells where */
-	_Atomic uint64_t recorded;      /* the record that did; 0: never */
-	_Atomic uint64_t done;          /* of that record: known to be done */
-	_Atomic bool gated;             /* its stream stood behind a host function */
-	struct event *next;             /* free ones */
+	struct work *_Atomic work; /* NULL: not recorded, or not by a call that tells where */
+	_Atomic uint64_t recorded; /* the record that did; 0: never */
+	_Atomic uint64_t done; /* of that record: known to be done */
+	_Atomic bool gated; /* its stream stood behind a host function */
+	struct event *next; /* free ones */
 };
 
 struct event *event_of(CUevent e);

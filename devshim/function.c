@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Functions and kernels: the table behind their handles, and every call that asks about one. Attributes change only by the calls here, which
- * post the change when the driver is known to accept it and note the new value.
+/* Functions and kernels: the table behind their handles, and every call that asks about one. Attributes
+ * change only by the calls here, which post the change when the driver is known to accept it and note the
+ * new value.
  *
- * Thread rule: see function.h; `lock` guards the list of all functions and the fields that are filled late. */
+ * Thread rule: see function.h; `lock` guards the list of all functions and the fields that are filled
+ * late. */
 #include "devshim/function.h"
 
 #include <pthread.h>
@@ -105,14 +107,15 @@ static bool get_layout(struct call *c, struct function *f)
 	return true;
 }
 
-/* What follows the handle in an answer: layout, and attributes on the current context's device, if any are known. */
+/* What follows the handle in an answer: layout, and attributes on the current context's device, if any are
+ * known. */
 static bool get_rest(struct call *c, unsigned type, struct function *f, struct attributes *a)
 {
 	struct context *current = context_current();
 	bool ok = get_layout(c, f);
 
 	if (type == HANDLE_CUkernel)
-		get_i64(&c->in);        /* the server's ordinal, which we know better */
+		get_i64(&c->in); /* the server's ordinal, which we know better */
 	if (ok)
 		get_attributes(c, a);
 	a->device = current ? current->device : -1;
@@ -214,7 +217,8 @@ static CUresult ask(struct function *f)
 struct function *function_of(const void *h)
 {
 	unsigned type = handle_type(h);
-	struct function *f = type == HANDLE_CUfunction || type == HANDLE_CUkernel ? handle_data(type, h) : NULL;
+	struct function *f =
+		type == HANDLE_CUfunction || type == HANDLE_CUkernel ? handle_data(type, h) : NULL;
 	struct context *c = context_current();
 
 	if (!f && handle_live(type, h) && (type == HANDLE_CUfunction || type == HANDLE_CUkernel))
@@ -236,7 +240,8 @@ void function_drop_parent(void *parent)
 
 	do {
 		pthread_mutex_lock(&lock);
-		for (f = all; f && f->parent != parent; f = f->next) {}
+		for (f = all; f && f->parent != parent; f = f->next) {
+		}
 		void *h = f ? f->handle : NULL;
 
 		pthread_mutex_unlock(&lock);
@@ -249,7 +254,8 @@ bool function_attribute(const struct function *f, CUfunction_attribute a, CUdevi
 {
 	struct attributes *k = attributes_on(f, dev);
 
-	if ((unsigned)a >= ATTRIBUTES || !k || !(atomic_load_explicit(&k->known, memory_order_acquire) >> a & 1))
+	if ((unsigned)a >= ATTRIBUTES || !k ||
+		!(atomic_load_explicit(&k->known, memory_order_acquire) >> a & 1))
 		return false;
 	*v = atomic_load_explicit(&k->value[a], memory_order_relaxed);
 	return true;
@@ -270,7 +276,8 @@ CUresult cuFuncGetAttribute(int *pi, CUfunction_attribute attrib, CUfunction hfu
 		return CUDA_ERROR_INVALID_HANDLE;
 	if (!pi)
 		return CUDA_ERROR_INVALID_VALUE;
-	return function_attribute(f, attrib, c->device, pi) ? CUDA_SUCCESS : remote_cuFuncGetAttribute(pi, attrib, hfunc);
+	return function_attribute(f, attrib, c->device, pi) ? CUDA_SUCCESS
+							    : remote_cuFuncGetAttribute(pi, attrib, hfunc);
 }
 
 CUresult cuKernelGetAttribute(int *pi, CUfunction_attribute attrib, CUkernel kernel, CUdevice dev)
@@ -285,10 +292,12 @@ CUresult cuKernelGetAttribute(int *pi, CUfunction_attribute attrib, CUkernel ker
 		return CUDA_ERROR_INVALID_HANDLE;
 	if (!pi)
 		return CUDA_ERROR_INVALID_VALUE;
-	return function_attribute(f, attrib, dev, pi) ? CUDA_SUCCESS : remote_cuKernelGetAttribute(pi, attrib, kernel, dev);
+	return function_attribute(f, attrib, dev, pi) ? CUDA_SUCCESS
+						      : remote_cuKernelGetAttribute(pi, attrib, kernel, dev);
 }
 
-/* Settings that the driver is known to take: a shared size within the device's limit, a carve-out in percent. */
+/* Settings that the driver is known to take: a shared size within the device's limit, a carve-out in
+ * percent. */
 static bool acceptable(const struct function *f, CUfunction_attribute a, int v, CUdevice dev)
 {
 	int fixed;
@@ -296,11 +305,10 @@ static bool acceptable(const struct function *f, CUfunction_attribute a, int v, 
 	switch ((int)a) {
 	case CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES:
 		return v >= 0 && function_attribute(f, CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES, dev, &fixed) &&
-			v <= device_attribute(dev, CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN, 0) - fixed;
-	case CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT:
-		return v >= -1 && v <= 100;
-	default:
-		return false;
+		       v <= device_attribute(dev, CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN, 0) -
+				       fixed;
+	case CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT: return v >= -1 && v <= 100;
+	default: return false;
 	}
 }
 
@@ -371,7 +379,10 @@ CUresult cuKernelSetAttribute(CUfunction_attribute attrib, int val, CUkernel ker
 	return finish_set(&c, f, attrib, val, dev);
 }
 
-static bool is_cache_config(CUfunc_cache v) { return (unsigned)v <= CU_FUNC_CACHE_PREFER_EQUAL; }
+static bool is_cache_config(CUfunc_cache v)
+{
+	return (unsigned)v <= CU_FUNC_CACHE_PREFER_EQUAL;
+}
 
 CUresult cuFuncSetCacheConfig(CUfunction hfunc, CUfunc_cache config)
 {
@@ -428,8 +439,14 @@ static CUresult name_of(const char **name, const void *h, unsigned type)
 	return CUDA_SUCCESS;
 }
 
-CUresult cuFuncGetName(const char **name, CUfunction hfunc) { return name_of(name, hfunc, HANDLE_CUfunction); }
-CUresult cuKernelGetName(const char **name, CUkernel hfunc) { return name_of(name, hfunc, HANDLE_CUkernel); }
+CUresult cuFuncGetName(const char **name, CUfunction hfunc)
+{
+	return name_of(name, hfunc, HANDLE_CUfunction);
+}
+CUresult cuKernelGetName(const char **name, CUkernel hfunc)
+{
+	return name_of(name, hfunc, HANDLE_CUkernel);
+}
 
 static CUresult param_info(const void *h, unsigned type, size_t i, size_t *offset, size_t *size)
 {
@@ -573,7 +590,8 @@ CUresult cuFuncSetSharedMemConfig(CUfunction hfunc, CUsharedconfig config)
 		return r;
 	if (!function_of(hfunc))
 		return CUDA_ERROR_INVALID_HANDLE;
-	return (unsigned)config <= CU_SHARED_MEM_CONFIG_EIGHT_BYTE_BANK_SIZE ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+	return (unsigned)config <= CU_SHARED_MEM_CONFIG_EIGHT_BYTE_BANK_SIZE ? CUDA_SUCCESS
+									     : CUDA_ERROR_INVALID_VALUE;
 }
 
 /* A profiler would have to run beside the server's driver. */

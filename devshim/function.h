@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the shim knows about functions and kernels: name, where they come from, parameter layout, attributes. It arrives with the answer that names
- * them, and the calls that ask for it are answered from here.
+/* What the shim knows about functions and kernels: name, where they come from, parameter layout,
+ * attributes. It arrives with the answer that names them, and the calls that ask for it are answered from
+ * here.
  *
- * Thread rule: any thread. A struct function is never unmapped while its handle lives; what changes in it is atomic or under function.c's lock. */
+ * Thread rule: any thread. A struct function is never unmapped while its handle lives; what changes in it
+ * is atomic or under function.c's lock. */
 #pragma once
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -16,30 +18,33 @@ _Static_assert(CU_FUNC_ATTRIBUTE_MAX <= ATTRIBUTES, "attributes of a function");
 struct attributes {
 	struct attributes *next;
 	CUdevice device;
-	_Atomic uint32_t known;     /* bit a: value[a] is right */
+	_Atomic uint32_t known; /* bit a: value[a] is right */
 	_Atomic int value[ATTRIBUTES];
 };
 
 struct occupancy;
 struct function {
-	void *handle;               /* CUfunction or CUkernel */
-	void *parent;               /* its CUmodule or CUlibrary */
+	void *handle; /* CUfunction or CUkernel */
+	void *parent; /* its CUmodule or CUlibrary */
 	char *name;
-	bool laid_out;              /* nparams, offset and size are known */
+	bool laid_out; /* nparams, offset and size are known */
 	unsigned nparams;
-	uint32_t *offset, *size;    /* bytes */
-	size_t bytes;               /* of all parameters */
-	struct attributes *_Atomic attributes;  /* a function has those of its device; a kernel of each where it was asked for */
-	_Atomic uint64_t asked;     /* bit d: asked the server in a context of device d */
-	void *_Atomic resolved;     /* a kernel's CUfunction in `resolved_in` */
+	uint32_t *offset, *size; /* bytes */
+	size_t bytes; /* of all parameters */
+	/* a function has those of its device; a kernel of each where it was asked for */
+	struct attributes *_Atomic attributes;
+	_Atomic uint64_t asked; /* bit d: asked the server in a context of device d */
+	void *_Atomic resolved; /* a kernel's CUfunction in `resolved_in` */
 	CUcontext resolved_in;
-	struct occupancy *_Atomic occupancy;    /* remembered answers */
-	struct function *next, **back;          /* in the list of all */
+	struct occupancy *_Atomic occupancy; /* remembered answers */
+	struct function *next, **back; /* in the list of all */
 };
 
-/* That of a live function or kernel; NULL when there is none. Asks the server the first time where it came by enumeration. */
+/* That of a live function or kernel; NULL when there is none. Asks the server the first time where it came
+ * by enumeration. */
 struct function *function_of(const void *f);
-/* Takes handle, layout and attributes from an answer; the rest from the call. NULL when the answer was bad. */
+/* Takes handle, layout and attributes from an answer; the rest from the call. NULL when the answer was
+ * bad. */
 struct function *function_get(struct call *c, unsigned type, void *parent, const char *name);
 /* Notes handles that came by enumeration. */
 struct function *function_note(void *handle, unsigned type, void *parent);

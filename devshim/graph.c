@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Graphs: launching, kernel nodes, lists of nodes, what holds handles in a struct. The other calls of the graph interface are generated, or say why they are not
- * remoted.
+/* Graphs: launching, kernel nodes, lists of nodes, what holds handles in a struct. The other calls of the
+ * graph interface are generated, or say why they are not remoted.
  *
  * Thread rule: any thread. */
 #include "devshim/call.h"
@@ -81,9 +81,14 @@ CUresult put_nodes(struct call *c, const CUgraphNode *nodes, size_t n)
 /* Like a launch without a stream. */
 static CUresult put_kernel(struct call *c, const CUDA_KERNEL_NODE_PARAMS *p, void *room)
 {
-	CUlaunchConfig k = {.gridDimX = p->gridDimX, .gridDimY = p->gridDimY, .gridDimZ = p->gridDimZ,
-		.blockDimX = p->blockDimX, .blockDimY = p->blockDimY, .blockDimZ = p->blockDimZ,
-		.sharedMemBytes = p->sharedMemBytes, .hStream = CU_STREAM_LEGACY};
+	CUlaunchConfig k = {.gridDimX = p->gridDimX,
+		.gridDimY = p->gridDimY,
+		.gridDimZ = p->gridDimZ,
+		.blockDimX = p->blockDimX,
+		.blockDimY = p->blockDimY,
+		.blockDimZ = p->blockDimZ,
+		.sharedMemBytes = p->sharedMemBytes,
+		.hStream = CU_STREAM_LEGACY};
 	void *h = p->func ? (void *)p->func : (void *)p->kern;
 	struct function *f = function_of(h);
 	CUresult r;
@@ -109,7 +114,7 @@ static CUresult begin(struct call *c, unsigned id, const CUDA_KERNEL_NODE_PARAMS
 }
 
 CUresult cuGraphAddKernelNode_v2(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies,
-		size_t numDependencies, const CUDA_KERNEL_NODE_PARAMS *nodeParams)
+	size_t numDependencies, const CUDA_KERNEL_NODE_PARAMS *nodeParams)
 {
 	uint8_t room[LAUNCH_PARAMS];
 	struct call c;
@@ -149,8 +154,8 @@ CUresult cuGraphKernelNodeSetParams_v2(CUgraphNode hNode, const CUDA_KERNEL_NODE
 	return call_end(&c, r);
 }
 
-CUresult cuGraphExecKernelNodeSetParams_v2(CUgraphExec hGraphExec, CUgraphNode hNode,
-		const CUDA_KERNEL_NODE_PARAMS *nodeParams)
+CUresult cuGraphExecKernelNodeSetParams_v2(
+	CUgraphExec hGraphExec, CUgraphNode hNode, const CUDA_KERNEL_NODE_PARAMS *nodeParams)
 {
 	uint8_t room[LAUNCH_PARAMS];
 	struct call c;
@@ -170,8 +175,8 @@ CUresult cuGraphExecKernelNodeSetParams_v2(CUgraphExec hGraphExec, CUgraphNode h
 /* ---- lists of nodes and edges */
 
 /* Asks for a list: nodes or, with `from`, edges between two nodes. */
-static CUresult list(unsigned id, unsigned type, void *of, CUgraphNode *from, CUgraphNode *nodes, CUgraphEdgeData *edges,
-		bool pairs, size_t *n)
+static CUresult list(unsigned id, unsigned type, void *of, CUgraphNode *from, CUgraphNode *nodes,
+	CUgraphEdgeData *edges, bool pairs, size_t *n)
 {
 	struct call c;
 	CUresult r = call_begin(&c, id);
@@ -219,21 +224,22 @@ CUresult cuGraphGetNodes(CUgraph hGraph, CUgraphNode *nodes, size_t *numNodes)
 
 CUresult cuGraphGetRootNodes(CUgraph hGraph, CUgraphNode *rootNodes, size_t *numRootNodes)
 {
-	return list(CALL_cuGraphGetRootNodes, HANDLE_CUgraph, hGraph, NULL, rootNodes, NULL, false, numRootNodes);
+	return list(
+		CALL_cuGraphGetRootNodes, HANDLE_CUgraph, hGraph, NULL, rootNodes, NULL, false, numRootNodes);
 }
 
-CUresult cuGraphNodeGetDependencies_v2(CUgraphNode hNode, CUgraphNode *dependencies, CUgraphEdgeData *edgeData,
-		size_t *numDependencies)
+CUresult cuGraphNodeGetDependencies_v2(
+	CUgraphNode hNode, CUgraphNode *dependencies, CUgraphEdgeData *edgeData, size_t *numDependencies)
 {
-	return list(CALL_cuGraphNodeGetDependencies_v2, HANDLE_CUgraphNode, hNode, NULL, dependencies, edgeData, false,
-		numDependencies);
+	return list(CALL_cuGraphNodeGetDependencies_v2, HANDLE_CUgraphNode, hNode, NULL, dependencies,
+		edgeData, false, numDependencies);
 }
 
-CUresult cuGraphNodeGetDependentNodes_v2(CUgraphNode hNode, CUgraphNode *dependentNodes, CUgraphEdgeData *edgeData,
-		size_t *numDependentNodes)
+CUresult cuGraphNodeGetDependentNodes_v2(
+	CUgraphNode hNode, CUgraphNode *dependentNodes, CUgraphEdgeData *edgeData, size_t *numDependentNodes)
 {
-	return list(CALL_cuGraphNodeGetDependentNodes_v2, HANDLE_CUgraphNode, hNode, NULL, dependentNodes, edgeData, false,
-		numDependentNodes);
+	return list(CALL_cuGraphNodeGetDependentNodes_v2, HANDLE_CUgraphNode, hNode, NULL, dependentNodes,
+		edgeData, false, numDependentNodes);
 }
 
 CUresult cuGraphNodeGetDependencies(CUgraphNode hNode, CUgraphNode *dependencies, size_t *numDependencies)
@@ -241,12 +247,14 @@ CUresult cuGraphNodeGetDependencies(CUgraphNode hNode, CUgraphNode *dependencies
 	return cuGraphNodeGetDependencies_v2(hNode, dependencies, NULL, numDependencies);
 }
 
-CUresult cuGraphNodeGetDependentNodes(CUgraphNode hNode, CUgraphNode *dependentNodes, size_t *numDependentNodes)
+CUresult cuGraphNodeGetDependentNodes(
+	CUgraphNode hNode, CUgraphNode *dependentNodes, size_t *numDependentNodes)
 {
 	return cuGraphNodeGetDependentNodes_v2(hNode, dependentNodes, NULL, numDependentNodes);
 }
 
-CUresult cuGraphGetEdges_v2(CUgraph hGraph, CUgraphNode *from, CUgraphNode *to, CUgraphEdgeData *edgeData, size_t *numEdges)
+CUresult cuGraphGetEdges_v2(
+	CUgraph hGraph, CUgraphNode *from, CUgraphNode *to, CUgraphEdgeData *edgeData, size_t *numEdges)
 {
 	return list(CALL_cuGraphGetEdges_v2, HANDLE_CUgraph, hGraph, from, to, edgeData, true, numEdges);
 }
@@ -258,7 +266,8 @@ CUresult cuGraphGetEdges(CUgraph hGraph, CUgraphNode *from, CUgraphNode *to, siz
 
 /* ---- instantiation and update with results in structs */
 
-CUresult cuGraphInstantiateWithParams(CUgraphExec *phGraphExec, CUgraph hGraph, CUDA_GRAPH_INSTANTIATE_PARAMS *p)
+CUresult cuGraphInstantiateWithParams(
+	CUgraphExec *phGraphExec, CUgraph hGraph, CUDA_GRAPH_INSTANTIATE_PARAMS *p)
 {
 	struct call c;
 	CUresult r = call_begin(&c, CALL_cuGraphInstantiateWithParams);

@@ -5,7 +5,8 @@
 #include "devshim/call.h"
 #include "devshim/context.h"
 
-/* Notes a host function as something that a graph may run, any number of times: an upcall's id, 0 without memory. */
+/* Notes a host function as something that a graph may run, any number of times: an upcall's id, 0 without
+ * memory. */
 uint64_t host_function_note(CUhostFn fn, void *data);
 /* Puts the nodes that another depends on. */
 CUresult put_nodes(struct call *c, const CUgraphNode *nodes, size_t n);

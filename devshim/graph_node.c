@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Nodes with something of the program's in them: host functions, copies to and from its memory (which become host functions that move the bytes at each
- * replay), and the answers to questions about nodes, which point into memory that lives with the node. Also the call that adds a node of any
- * type, as the typed ones.
+/* Nodes with something of the program's in them: host functions, copies to and from its memory (which
+ * become host functions that move the bytes at each replay), and the answers to questions about nodes,
+ * which point into memory that lives with the node. Also the call that adds a node of any type, as the
+ * typed ones.
  *
- * Thread rule: any thread; a node is used by one thread at a time, as the driver demands. What a graph may run again is kept to the end of the process: no call
- * tells when the last executable graph with it is gone. */
+ * Thread rule: any thread; a node is used by one thread at a time, as the driver demands. What a graph may
+ * run again is kept to the end of the process: no call tells when the last executable graph with it is
+ * gone. */
 #include <stdlib.h>
 #include <string.h>
 #include "devshim/copy.h"
@@ -20,9 +22,9 @@
 
 struct node {
 	CUDA_HOST_NODE_PARAMS host; /* fn NULL: not a host node of the application's */
-	CUDA_MEMCPY3D copy;         /* Depth 0: not a copy node */
-	bool copy_is_host;          /* one that is a host function for the driver */
-	void *params;               /* what cuGraphKernelNodeGetParams gave out */
+	CUDA_MEMCPY3D copy; /* Depth 0: not a copy node */
+	bool copy_is_host; /* one that is a host function for the driver */
+	void *params; /* what cuGraphKernelNodeGetParams gave out */
 };
 
 static void node_dropped(const void *h, void *data)
@@ -34,7 +36,10 @@ static void node_dropped(const void *h, void *data)
 	free(n);
 }
 
-__attribute__((constructor)) static void watch_nodes(void) { handle_on_drop(HANDLE_CUgraphNode, node_dropped); }
+__attribute__((constructor)) static void watch_nodes(void)
+{
+	handle_on_drop(HANDLE_CUgraphNode, node_dropped);
+}
 
 /* What is kept of a node; made when there is nothing yet. */
 static struct node *node_of(CUgraphNode h)
@@ -71,7 +76,8 @@ static CUresult done(struct call *c)
 
 /* ---- host functions */
 
-static CUresult add_upcall(CUgraphNode *node, CUgraph g, const CUgraphNode *before, size_t count, uint64_t id, struct node **n)
+static CUresult add_upcall(
+	CUgraphNode *node, CUgraph g, const CUgraphNode *before, size_t count, uint64_t id, struct node **n)
 {
 	struct call c;
 	CUresult r = call_begin(&c, CALL_cuGraphAddHostNode);
@@ -99,7 +105,7 @@ static CUresult set_upcall(CUgraphExec e, CUgraphNode node, uint64_t id)
 }
 
 CUresult cuGraphAddHostNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies,
-		size_t numDependencies, const CUDA_HOST_NODE_PARAMS *nodeParams)
+	size_t numDependencies, const CUDA_HOST_NODE_PARAMS *nodeParams)
 {
 	CUresult r = process_check();
 	struct node *n = NULL;
@@ -155,7 +161,8 @@ CUresult cuGraphHostNodeSetParams(CUgraphNode hNode, const CUDA_HOST_NODE_PARAMS
 	return host_set(NULL, hNode, nodeParams);
 }
 
-CUresult cuGraphExecHostNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode, const CUDA_HOST_NODE_PARAMS *nodeParams)
+CUresult cuGraphExecHostNodeSetParams(
+	CUgraphExec hGraphExec, CUgraphNode hNode, const CUDA_HOST_NODE_PARAMS *nodeParams)
 {
 	return hGraphExec ? host_set(hGraphExec, hNode, nodeParams) : CUDA_ERROR_INVALID_VALUE;
 }
@@ -179,7 +186,7 @@ static CUresult find_context(CUcontext h, struct context **c)
 }
 
 CUresult cuGraphAddMemcpyNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies,
-		size_t numDependencies, const CUDA_MEMCPY3D *copyParams, CUcontext ctx)
+	size_t numDependencies, const CUDA_MEMCPY3D *copyParams, CUcontext ctx)
 {
 	struct context *context;
 	struct node *n = NULL;
@@ -196,7 +203,8 @@ CUresult cuGraphAddMemcpyNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CU
 	if (copy_is_host(&k)) {
 		uint64_t id = copy_note(&k, context);
 
-		r = id ? add_upcall(phGraphNode, hGraph, dependencies, numDependencies, id, &n) : CUDA_ERROR_OUT_OF_MEMORY;
+		r = id ? add_upcall(phGraphNode, hGraph, dependencies, numDependencies, id, &n)
+		       : CUDA_ERROR_OUT_OF_MEMORY;
 	} else {
 		r = call_begin(&c, CALL_cuGraphAddMemcpyNode);
 		if (r)
@@ -254,7 +262,8 @@ static CUresult copy_set(CUgraphExec e, CUgraphNode hNode, const CUDA_MEMCPY3D *
 		r = call_begin(&c, e ? CALL_cuGraphExecMemcpyNodeSetParams : CALL_cuGraphMemcpyNodeSetParams);
 		if (r)
 			return r;
-		if ((e && !put_handle(&c, HANDLE_CUgraphExec, e)) || !put_handle(&c, HANDLE_CUgraphNode, hNode))
+		if ((e && !put_handle(&c, HANDLE_CUgraphExec, e)) ||
+			!put_handle(&c, HANDLE_CUgraphNode, hNode))
 			return CUDA_ERROR_INVALID_VALUE;
 		r = copy_put(&c, &k);
 		if (!r && e && !put_handle(&c, HANDLE_CUcontext, context->handle))
@@ -272,8 +281,8 @@ CUresult cuGraphMemcpyNodeSetParams(CUgraphNode hNode, const CUDA_MEMCPY3D *node
 	return copy_set(NULL, hNode, nodeParams, NULL);
 }
 
-CUresult cuGraphExecMemcpyNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode, const CUDA_MEMCPY3D *copyParams,
-		CUcontext ctx)
+CUresult cuGraphExecMemcpyNodeSetParams(
+	CUgraphExec hGraphExec, CUgraphNode hNode, const CUDA_MEMCPY3D *copyParams, CUcontext ctx)
 {
 	return hGraphExec ? copy_set(hGraphExec, hNode, copyParams, ctx) : CUDA_ERROR_INVALID_VALUE;
 }
@@ -353,7 +362,7 @@ static CUDA_KERNEL_NODE_PARAMS from_v1(const CUDA_KERNEL_NODE_PARAMS_v1 *p)
 }
 
 CUresult cuGraphAddKernelNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies,
-		size_t numDependencies, const CUDA_KERNEL_NODE_PARAMS_v1 *nodeParams)
+	size_t numDependencies, const CUDA_KERNEL_NODE_PARAMS_v1 *nodeParams)
 {
 	CUDA_KERNEL_NODE_PARAMS k;
 
@@ -383,8 +392,8 @@ CUresult cuGraphKernelNodeSetParams(CUgraphNode hNode, const CUDA_KERNEL_NODE_PA
 	return cuGraphKernelNodeSetParams_v2(hNode, &k);
 }
 
-CUresult cuGraphExecKernelNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode,
-		const CUDA_KERNEL_NODE_PARAMS_v1 *nodeParams)
+CUresult cuGraphExecKernelNodeSetParams(
+	CUgraphExec hGraphExec, CUgraphNode hNode, const CUDA_KERNEL_NODE_PARAMS_v1 *nodeParams)
 {
 	CUDA_KERNEL_NODE_PARAMS k;
 
@@ -398,9 +407,17 @@ CUresult cuGraphExecKernelNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNod
 
 static CUDA_KERNEL_NODE_PARAMS from_v3(const CUDA_KERNEL_NODE_PARAMS_v3 *p)
 {
-	return (CUDA_KERNEL_NODE_PARAMS){.func = p->func, .gridDimX = p->gridDimX, .gridDimY = p->gridDimY, .gridDimZ = p->gridDimZ,
-		.blockDimX = p->blockDimX, .blockDimY = p->blockDimY, .blockDimZ = p->blockDimZ,
-		.sharedMemBytes = p->sharedMemBytes, .kernelParams = p->kernelParams, .extra = p->extra, .kern = p->kern,
+	return (CUDA_KERNEL_NODE_PARAMS){.func = p->func,
+		.gridDimX = p->gridDimX,
+		.gridDimY = p->gridDimY,
+		.gridDimZ = p->gridDimZ,
+		.blockDimX = p->blockDimX,
+		.blockDimY = p->blockDimY,
+		.blockDimZ = p->blockDimZ,
+		.sharedMemBytes = p->sharedMemBytes,
+		.kernelParams = p->kernelParams,
+		.extra = p->extra,
+		.kern = p->kern,
 		.ctx = p->ctx};
 }
 
@@ -416,7 +433,8 @@ static CUcontext or_current(CUcontext h)
 	return h ? h : c ? c->handle : NULL;
 }
 
-CUresult cuGraphAddNode(CUgraphNode *node, CUgraph g, const CUgraphNode *before, size_t n, CUgraphNodeParams *p)
+CUresult cuGraphAddNode(
+	CUgraphNode *node, CUgraph g, const CUgraphNode *before, size_t n, CUgraphNodeParams *p)
 {
 	CUresult r = process_check();
 
@@ -442,23 +460,19 @@ CUresult cuGraphAddNode(CUgraphNode *node, CUgraph g, const CUgraphNode *before,
 
 		return cuGraphAddHostNode(node, g, before, n, &h);
 	}
-	case CU_GRAPH_NODE_TYPE_GRAPH:
-		return cuGraphAddChildGraphNode(node, g, before, n, p->graph.graph);
-	case CU_GRAPH_NODE_TYPE_EMPTY:
-		return cuGraphAddEmptyNode(node, g, before, n);
+	case CU_GRAPH_NODE_TYPE_GRAPH: return cuGraphAddChildGraphNode(node, g, before, n, p->graph.graph);
+	case CU_GRAPH_NODE_TYPE_EMPTY: return cuGraphAddEmptyNode(node, g, before, n);
 	case CU_GRAPH_NODE_TYPE_EVENT_RECORD:
 		return cuGraphAddEventRecordNode(node, g, before, n, p->eventRecord.event);
 	case CU_GRAPH_NODE_TYPE_WAIT_EVENT:
 		return cuGraphAddEventWaitNode(node, g, before, n, p->eventWait.event);
-	case CU_GRAPH_NODE_TYPE_MEM_FREE:
-		return cuGraphAddMemFreeNode(node, g, before, n, p->free.dptr);
-	default:
-		return call_unsupported("cuGraphAddNode", "nodes of this type");
+	case CU_GRAPH_NODE_TYPE_MEM_FREE: return cuGraphAddMemFreeNode(node, g, before, n, p->free.dptr);
+	default: return call_unsupported("cuGraphAddNode", "nodes of this type");
 	}
 }
 
-CUresult cuGraphAddNode_v2(CUgraphNode *node, CUgraph g, const CUgraphNode *before, const CUgraphEdgeData *edges, size_t n,
-		CUgraphNodeParams *p)
+CUresult cuGraphAddNode_v2(CUgraphNode *node, CUgraph g, const CUgraphNode *before,
+	const CUgraphEdgeData *edges, size_t n, CUgraphNodeParams *p)
 {
 	static const CUgraphEdgeData plain;
 
@@ -482,8 +496,7 @@ CUresult cuGraphNodeSetParams(CUgraphNode node, CUgraphNodeParams *p)
 
 		return cuGraphKernelNodeSetParams_v2(node, &k);
 	}
-	case CU_GRAPH_NODE_TYPE_MEMCPY:
-		return copy_set(NULL, node, &p->memcpy.copyParams, p->memcpy.copyCtx);
+	case CU_GRAPH_NODE_TYPE_MEMCPY: return copy_set(NULL, node, &p->memcpy.copyParams, p->memcpy.copyCtx);
 	case CU_GRAPH_NODE_TYPE_MEMSET: {
 		CUDA_MEMSET_NODE_PARAMS m = memset_v1(&p->memset);
 
@@ -496,10 +509,8 @@ CUresult cuGraphNodeSetParams(CUgraphNode node, CUgraphNodeParams *p)
 	}
 	case CU_GRAPH_NODE_TYPE_EVENT_RECORD:
 		return cuGraphEventRecordNodeSetEvent(node, p->eventRecord.event);
-	case CU_GRAPH_NODE_TYPE_WAIT_EVENT:
-		return cuGraphEventWaitNodeSetEvent(node, p->eventWait.event);
-	default:
-		return call_unsupported("cuGraphNodeSetParams", "nodes of this type");
+	case CU_GRAPH_NODE_TYPE_WAIT_EVENT: return cuGraphEventWaitNodeSetEvent(node, p->eventWait.event);
+	default: return call_unsupported("cuGraphNodeSetParams", "nodes of this type");
 	}
 }
 
@@ -529,13 +540,11 @@ CUresult cuGraphExecNodeSetParams(CUgraphExec e, CUgraphNode node, CUgraphNodePa
 
 		return cuGraphExecHostNodeSetParams(e, node, &h);
 	}
-	case CU_GRAPH_NODE_TYPE_GRAPH:
-		return cuGraphExecChildGraphNodeSetParams(e, node, p->graph.graph);
+	case CU_GRAPH_NODE_TYPE_GRAPH: return cuGraphExecChildGraphNodeSetParams(e, node, p->graph.graph);
 	case CU_GRAPH_NODE_TYPE_EVENT_RECORD:
 		return cuGraphExecEventRecordNodeSetEvent(e, node, p->eventRecord.event);
 	case CU_GRAPH_NODE_TYPE_WAIT_EVENT:
 		return cuGraphExecEventWaitNodeSetEvent(e, node, p->eventWait.event);
-	default:
-		return call_unsupported("cuGraphExecNodeSetParams", "nodes of this type");
+	default: return call_unsupported("cuGraphExecNodeSetParams", "nodes of this type");
 	}
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Host memory that the application calls pinned: ordinary memory of the program, noted in the range table. The device does not reach it; copies from and to it
- * behave as with pinned memory because copy.c says so.
+/* Host memory that the application calls pinned: ordinary memory of the program, noted in the range table.
+ * The device does not reach it; copies from and to it behave as with pinned memory because copy.c says so.
  *
  * Thread rule: any thread. */
 #include <errno.h>
@@ -14,8 +14,9 @@
 #include "cuda.remote.h"
 
 #define ALLOC_FLAGS (CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP | CU_MEMHOSTALLOC_WRITECOMBINED)
-#define REGISTER_FLAGS (CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP | CU_MEMHOSTREGISTER_IOMEMORY | \
-	CU_MEMHOSTREGISTER_READ_ONLY)
+#define REGISTER_FLAGS                                                                                       \
+	(CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP | CU_MEMHOSTREGISTER_IOMEMORY |          \
+		CU_MEMHOSTREGISTER_READ_ONLY)
 
 CUresult cuMemHostAlloc(void **pp, size_t bytesize, unsigned int Flags)
 {
@@ -39,8 +40,13 @@ CUresult cuMemHostAlloc(void **pp, size_t bytesize, unsigned int Flags)
 	errno = saved;
 	if (p == MAP_FAILED)
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	struct range range = {.base = (uintptr_t)p, .size = bytesize, .kind = RANGE_HOST, .flags = Flags,
-		.device = c->device, .ctx = c->handle, .mapped = mapped};
+	struct range range = {.base = (uintptr_t)p,
+		.size = bytesize,
+		.kind = RANGE_HOST,
+		.flags = Flags,
+		.device = c->device,
+		.ctx = c->handle,
+		.mapped = mapped};
 
 	if (!range_add(&range)) {
 		munmap(p, mapped);
@@ -50,7 +56,10 @@ CUresult cuMemHostAlloc(void **pp, size_t bytesize, unsigned int Flags)
 	return CUDA_SUCCESS;
 }
 
-CUresult cuMemAllocHost_v2(void **pp, size_t bytesize) { return cuMemHostAlloc(pp, bytesize, 0); }
+CUresult cuMemAllocHost_v2(void **pp, size_t bytesize)
+{
+	return cuMemHostAlloc(pp, bytesize, 0);
+}
 
 /* A copy under way may still use the memory: it goes once the device has nothing to do. */
 static void drain(CUcontext owner)
@@ -100,8 +109,13 @@ CUresult cuMemHostRegister_v2(void *p, size_t bytesize, unsigned int Flags)
 	if (Flags & CU_MEMHOSTREGISTER_IOMEMORY)
 		return call_unsupported("cuMemHostRegister", "memory of devices cannot be registered");
 	if (range_find(at, &other) || range_find(at + bytesize - 1, &other))
-		return range_is_host(&other) ? CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED : CUDA_ERROR_INVALID_VALUE;
-	struct range range = {.base = at, .size = bytesize, .kind = RANGE_REGISTERED, .flags = Flags, .device = c->device,
+		return range_is_host(&other) ? CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED
+					     : CUDA_ERROR_INVALID_VALUE;
+	struct range range = {.base = at,
+		.size = bytesize,
+		.kind = RANGE_REGISTERED,
+		.flags = Flags,
+		.device = c->device,
 		.ctx = c->handle};
 
 	return range_add(&range) ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
@@ -121,7 +135,8 @@ CUresult cuMemHostUnregister(void *p)
 	if (range.base != (uintptr_t)p)
 		return CUDA_ERROR_INVALID_VALUE;
 	drain(range.ctx);
-	return range_take((uintptr_t)p, RANGE_REGISTERED, NULL) ? CUDA_SUCCESS : CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED;
+	return range_take((uintptr_t)p, RANGE_REGISTERED, NULL) ? CUDA_SUCCESS
+								: CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED;
 }
 
 CUresult cuMemHostGetFlags(unsigned int *pFlags, void *p)
@@ -149,5 +164,6 @@ CUresult cuMemHostGetDevicePointer_v2(CUdeviceptr *pdptr, void *p, unsigned int 
 		return r;
 	if (!pdptr || Flags || !range_find((uintptr_t)p, &range) || !range_is_host(&range))
 		return CUDA_ERROR_INVALID_VALUE;
-	return call_unsupported("cuMemHostGetDevicePointer", "the device does not reach the program's memory");
+	return call_unsupported(
+		"cuMemHostGetDevicePointer", "the device does not reach the program's memory");
 }

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Finds an image's kind from its first bytes and its length from its own headers, bounded by LIMIT_IMAGE. Of a fatbin the cubins of other
- * architectures, and the PTX that the driver would not choose, stay at home: a library's fatbin shrinks to a tenth.
+/* Finds an image's kind from its first bytes and its length from its own headers, bounded by LIMIT_IMAGE.
+ * Of a fatbin the cubins of other architectures, and the PTX that the driver would not choose, stay at
+ * home: a library's fatbin shrinks to a tenth.
  *
- * The choice follows the driver's: a cubin of the same major and a minor not above the device's, else the PTX of the highest SM not above it.
- * What is not understood is kept. Images are sent whole when they are loaded: a content hash that a server may trust across sessions would need a
- * cryptographic one, which the shim has no library for; within a session an image is rarely loaded twice. */
+ * The choice follows the driver's: a cubin of the same major and a minor not above the device's, else the
+ * PTX of the highest SM not above it. What is not understood is kept. Images are sent whole when they are
+ * loaded: a content hash that a server may trust across sessions would need a cryptographic one, which the
+ * shim has no library for; within a session an image is rarely loaded twice. */
 #include "devshim/image.h"
 
 #include <stdlib.h>
@@ -25,13 +27,28 @@ struct wrapper {
 	const void *data, *extra;
 };
 
-static uint16_t u16(const void *p) { uint16_t v; memcpy(&v, p, sizeof v); return v; }
-static uint32_t u32(const void *p) { uint32_t v; memcpy(&v, p, sizeof v); return v; }
-static uint64_t u64(const void *p) { uint64_t v; memcpy(&v, p, sizeof v); return v; }
+static uint16_t u16(const void *p)
+{
+	uint16_t v;
+	memcpy(&v, p, sizeof v);
+	return v;
+}
+static uint32_t u32(const void *p)
+{
+	uint32_t v;
+	memcpy(&v, p, sizeof v);
+	return v;
+}
+static uint64_t u64(const void *p)
+{
+	uint64_t v;
+	memcpy(&v, p, sizeof v);
+	return v;
+}
 
 struct entry {
 	const uint8_t *p;
-	size_t size;        /* header and payload */
+	size_t size; /* header and payload */
 	unsigned kind, sm;
 	uint64_t flags;
 };
@@ -75,7 +92,11 @@ static unsigned best_ptx(const uint8_t *p, size_t n, int cc, bool *cubin)
 	return best;
 }
 
-struct choice { unsigned ptx[64]; bool cubin[64]; bool any; };
+struct choice {
+	unsigned ptx[64];
+	bool cubin[64];
+	bool any;
+};
 
 static bool entry_kept(const struct entry *e, const struct image_target *t, const struct choice *c)
 {
@@ -90,7 +111,7 @@ static bool entry_kept(const struct entry *e, const struct image_target *t, cons
 		return false;
 	}
 	if (e->kind == ENTRY_PTX) {
-		if (t->ptx_only)        /* it reads PTX for newer architectures, too */
+		if (t->ptx_only) /* it reads PTX for newer architectures, too */
 			return true;
 		for (unsigned i = 0; i < t->n; i++)
 			if (c->ptx[i] == e->sm && (t->force_ptx || !c->cubin[i]))
@@ -111,7 +132,7 @@ static bool add_piece(struct image *i, const void *p, size_t n)
 	} else {
 		if (i->npieces == IMAGE_PIECES)
 			return false;
-		if (!(i->npieces & (i->npieces - 1))) {     /* room doubles at powers of two */
+		if (!(i->npieces & (i->npieces - 1))) { /* room doubles at powers of two */
 			size_t room = i->npieces ? i->npieces * 2 : 1;
 			struct image_piece *q = realloc(i->piece, room * sizeof *q);
 
@@ -135,7 +156,8 @@ static size_t fatbin_size(const void *p, size_t max)
 	return body > LIMIT_IMAGE || body > max - FATBIN_HEADER ? 0 : FATBIN_HEADER + body;
 }
 
-static CUresult fatbin_read(struct image *i, unsigned part, const uint8_t *p, size_t max, const struct image_target *t)
+static CUresult fatbin_read(
+	struct image *i, unsigned part, const uint8_t *p, size_t max, const struct image_target *t)
 {
 	size_t size = fatbin_size(p, max), start = i->total, left;
 	struct choice c = {.any = false};
@@ -150,10 +172,11 @@ static CUresult fatbin_read(struct image *i, unsigned part, const uint8_t *p, si
 	memcpy(i->header[part], p, FATBIN_HEADER);
 	if (!add_piece(i, i->header[part], FATBIN_HEADER))
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	for (left = size - FATBIN_HEADER, p += FATBIN_HEADER; left && entry_read(p, left, &e); p += e.size, left -= e.size)
+	for (left = size - FATBIN_HEADER, p += FATBIN_HEADER; left && entry_read(p, left, &e);
+		p += e.size, left -= e.size)
 		if (entry_kept(&e, t, &c) && !add_piece(i, e.p, e.size))
 			return CUDA_ERROR_OUT_OF_MEMORY;
-	if (left && !add_piece(i, p, left))     /* not understood: let the driver judge */
+	if (left && !add_piece(i, p, left)) /* not understood: let the driver judge */
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	i->part_size[part] = i->total - start;
 	uint64_t body = i->part_size[part] - FATBIN_HEADER;
@@ -191,7 +214,8 @@ static CUresult wrapper_read(const struct wrapper *w, const struct image_target 
 	return r;
 }
 
-/* The end of an ELF file: of its tables, its segments and every section with bytes. 0: not an ELF64 that fits. */
+/* The end of an ELF file: of its tables, its segments and every section with bytes. 0: not an ELF64 that
+ * fits. */
 static size_t elf_size(const uint8_t *p, size_t max)
 {
 	uint64_t end = 64, phoff, shoff, last;
@@ -222,7 +246,7 @@ static size_t elf_size(const uint8_t *p, size_t max)
 		const uint8_t *s = p + shoff + (size_t)k * shsize;
 		uint64_t off = u64(s + 24), n = u64(s + 32);
 
-		if (u32(s + 4) == 8)    /* SHT_NOBITS */
+		if (u32(s + 4) == 8) /* SHT_NOBITS */
 			continue;
 		if (off > LIMIT_IMAGE || n > LIMIT_IMAGE)
 			return 0;
@@ -253,7 +277,8 @@ static CUresult whole(struct image *i, enum image_kind kind, const void *p, size
 	return CUDA_SUCCESS;
 }
 
-static CUresult classify(const void *code, size_t max, bool sized, const struct image_target *t, struct image *i)
+static CUresult classify(
+	const void *code, size_t max, bool sized, const struct image_target *t, struct image *i)
 {
 	const char *c = code;
 
@@ -263,7 +288,10 @@ static CUresult classify(const void *code, size_t max, bool sized, const struct 
 		i->kind = IMAGE_FATBIN;
 		return make_parts(i, 1) ? fatbin_read(i, 0, code, max, t) : CUDA_ERROR_OUT_OF_MEMORY;
 	}
-	if (max >= 4 && !memcmp(c, "\x7f" "ELF", 4))
+	if (max >= 4 && !memcmp(c,
+				"\x7f"
+				"ELF",
+				4))
 		return whole(i, IMAGE_ELF, code, elf_size(code, max));
 	if (max >= 8 && !memcmp(c, "!<arch>\n", 8))
 		return whole(i, IMAGE_ARCHIVE, code, sized ? max : 0);

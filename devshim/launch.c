@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Kernel launches. One that the driver will accept, by all that is known of the function and the device, is posted; any other waits for the driver's own code.
- * Parameters are packed by the function's layout.
+/* Kernel launches. One that the driver will accept, by all that is known of the function and the device,
+ * is posted; any other waits for the driver's own code. Parameters are packed by the function's layout.
  *
  * Thread rule: as call.h. */
 #include "devshim/launch.h"
@@ -19,13 +19,16 @@ static CUresult put_attribute(struct call *c, const CUlaunchAttribute *a)
 {
 	CUlaunchAttributeValue v = a->value;
 
-	if (a->id == CU_LAUNCH_ATTRIBUTE_DEVICE_UPDATABLE_KERNEL_NODE && v.deviceUpdatableKernelNode.deviceUpdatable)
+	if (a->id == CU_LAUNCH_ATTRIBUTE_DEVICE_UPDATABLE_KERNEL_NODE &&
+		v.deviceUpdatableKernelNode.deviceUpdatable)
 		return call_unsupported("cuLaunchKernelEx", "nodes that a device updates are not remoted");
 	put_i64(&c->out, a->id);
 	put_bytes(&c->out, &v, sizeof v);
-	if (a->id == CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT && !put_handle(c, HANDLE_CUevent, v.programmaticEvent.event))
+	if (a->id == CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT &&
+		!put_handle(c, HANDLE_CUevent, v.programmaticEvent.event))
 		return CUDA_ERROR_INVALID_HANDLE;
-	if (a->id == CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT && !put_handle(c, HANDLE_CUevent, v.launchCompletionEvent.event))
+	if (a->id == CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT &&
+		!put_handle(c, HANDLE_CUevent, v.launchCompletionEvent.event))
 		return CUDA_ERROR_INVALID_HANDLE;
 	return CUDA_SUCCESS;
 }
@@ -77,7 +80,8 @@ CUresult put_launch_params(struct call *c, const struct function *f, void **para
 	if (extra)
 		return packed_buffer(extra, &c->bulk, &c->bulk_len);
 	if (!f->laid_out)
-		return call_unsupported("cuLaunchKernel", "the parameter layout of this function is not known");
+		return call_unsupported(
+			"cuLaunchKernel", "the parameter layout of this function is not known");
 	if (!f->nparams)
 		return CUDA_SUCCESS;
 	if (!params || f->bytes > LAUNCH_PARAMS)
@@ -106,20 +110,21 @@ static bool shape_fits(const struct function *f, const CUlaunchConfig *k, CUdevi
 	int threads, dynamic;
 
 	return within(dev, CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X, k->gridDimX) &&
-		within(dev, CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Y, k->gridDimY) &&
-		within(dev, CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Z, k->gridDimZ) &&
-		within(dev, CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X, k->blockDimX) &&
-		within(dev, CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Y, k->blockDimY) &&
-		within(dev, CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Z, k->blockDimZ) &&
-		function_attribute(f, CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK, dev, &threads) &&
-		(uint64_t)k->blockDimX * k->blockDimY * k->blockDimZ <= (uint64_t)threads &&
-		function_attribute(f, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, dev, &dynamic) &&
-		k->sharedMemBytes <= (unsigned)dynamic;
+	       within(dev, CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Y, k->gridDimY) &&
+	       within(dev, CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Z, k->gridDimZ) &&
+	       within(dev, CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X, k->blockDimX) &&
+	       within(dev, CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Y, k->blockDimY) &&
+	       within(dev, CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Z, k->blockDimZ) &&
+	       function_attribute(f, CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK, dev, &threads) &&
+	       (uint64_t)k->blockDimX * k->blockDimY * k->blockDimZ <= (uint64_t)threads &&
+	       function_attribute(f, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, dev, &dynamic) &&
+	       k->sharedMemBytes <= (unsigned)dynamic;
 }
 
 static bool cluster_fits(const CUlaunchConfig *k, unsigned x, unsigned y, unsigned z)
 {
-	return x && y && z && (uint64_t)x * y * z <= 8 && k->gridDimX % x == 0 && k->gridDimY % y == 0 && k->gridDimZ % z == 0;
+	return x && y && z && (uint64_t)x * y * z <= 8 && k->gridDimX % x == 0 && k->gridDimY % y == 0 &&
+	       k->gridDimZ % z == 0;
 }
 
 static bool attributes_fit(const CUlaunchConfig *k, CUdevice dev)
@@ -131,8 +136,7 @@ static bool attributes_fit(const CUlaunchConfig *k, CUdevice dev)
 
 		switch ((int)k->attrs[i].id) {
 		case CU_LAUNCH_ATTRIBUTE_IGNORE:
-		case CU_LAUNCH_ATTRIBUTE_PRIORITY:
-			break;
+		case CU_LAUNCH_ATTRIBUTE_PRIORITY: break;
 		case CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION:
 			if (major < 9 || !cluster_fits(k, v->clusterDim.x, v->clusterDim.y, v->clusterDim.z))
 				return false;
@@ -144,11 +148,11 @@ static bool attributes_fit(const CUlaunchConfig *k, CUdevice dev)
 		case CU_LAUNCH_ATTRIBUTE_COOPERATIVE:
 			/* A block on each multiprocessor fits if one block fits at all. */
 			if (v->cooperative && (uint64_t)k->gridDimX * k->gridDimY * k->gridDimZ >
-					(uint64_t)device_attribute(dev, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, 0))
+						      (uint64_t)device_attribute(dev,
+							      CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, 0))
 				return false;
 			break;
-		default:
-			return false;
+		default: return false;
 		}
 	}
 	return true;
@@ -162,8 +166,8 @@ static bool needs_cluster(const struct function *f, CUdevice dev)
 	return function_attribute(f, CU_FUNC_ATTRIBUTE_CLUSTER_SIZE_MUST_BE_SET, dev, &must) && must;
 }
 
-static CUresult launch(unsigned id, const CUlaunchConfig *k, CUfunction h, void **params, void **extra, bool attributes,
-		bool cooperative)
+static CUresult launch(unsigned id, const CUlaunchConfig *k, CUfunction h, void **params, void **extra,
+	bool attributes, bool cooperative)
 {
 	uint8_t room[LAUNCH_PARAMS];
 	struct context *ctx;
@@ -197,8 +201,8 @@ static CUresult launch(unsigned id, const CUlaunchConfig *k, CUfunction h, void 
 	/* A function belongs to its context, a kernel to none. */
 	CUcontext of = handle_owner(HANDLE_CUfunction, h);
 	bool right = (!of || of == ctx->handle) && !work_is_foreign(k->hStream) && !work_capturing() &&
-		shape_fits(f, k, ctx->device) && attributes_fit(&known, ctx->device) && !needs_cluster(f, ctx->device) &&
-		(!extra || c.bulk_len == f->bytes);
+		     shape_fits(f, k, ctx->device) && attributes_fit(&known, ctx->device) &&
+		     !needs_cluster(f, ctx->device) && (!extra || c.bulk_len == f->bytes);
 
 	if (right && w && !work_is_full(w)) {
 		r = call_post(&c);
@@ -212,11 +216,17 @@ static CUresult launch(unsigned id, const CUlaunchConfig *k, CUfunction h, void 
 }
 
 CUresult cuLaunchKernel(CUfunction f, unsigned int gridDimX, unsigned int gridDimY, unsigned int gridDimZ,
-		unsigned int blockDimX, unsigned int blockDimY, unsigned int blockDimZ, unsigned int sharedMemBytes,
-		CUstream hStream, void **kernelParams, void **extra)
+	unsigned int blockDimX, unsigned int blockDimY, unsigned int blockDimZ, unsigned int sharedMemBytes,
+	CUstream hStream, void **kernelParams, void **extra)
 {
-	CUlaunchConfig k = {.gridDimX = gridDimX, .gridDimY = gridDimY, .gridDimZ = gridDimZ, .blockDimX = blockDimX,
-		.blockDimY = blockDimY, .blockDimZ = blockDimZ, .sharedMemBytes = sharedMemBytes, .hStream = hStream};
+	CUlaunchConfig k = {.gridDimX = gridDimX,
+		.gridDimY = gridDimY,
+		.gridDimZ = gridDimZ,
+		.blockDimX = blockDimX,
+		.blockDimY = blockDimY,
+		.blockDimZ = blockDimZ,
+		.sharedMemBytes = sharedMemBytes,
+		.hStream = hStream};
 
 	return launch(CALL_cuLaunchKernel, &k, f, kernelParams, extra, false, false);
 }
@@ -227,15 +237,22 @@ CUresult cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction f, void **ker
 
 	if (r)
 		return r;
-	return config ? launch(CALL_cuLaunchKernelEx, config, f, kernelParams, extra, true, false) : CUDA_ERROR_INVALID_VALUE;
+	return config ? launch(CALL_cuLaunchKernelEx, config, f, kernelParams, extra, true, false)
+		      : CUDA_ERROR_INVALID_VALUE;
 }
 
-CUresult cuLaunchCooperativeKernel(CUfunction f, unsigned int gridDimX, unsigned int gridDimY, unsigned int gridDimZ,
-		unsigned int blockDimX, unsigned int blockDimY, unsigned int blockDimZ, unsigned int sharedMemBytes,
-		CUstream hStream, void **kernelParams)
+CUresult cuLaunchCooperativeKernel(CUfunction f, unsigned int gridDimX, unsigned int gridDimY,
+	unsigned int gridDimZ, unsigned int blockDimX, unsigned int blockDimY, unsigned int blockDimZ,
+	unsigned int sharedMemBytes, CUstream hStream, void **kernelParams)
 {
-	CUlaunchConfig k = {.gridDimX = gridDimX, .gridDimY = gridDimY, .gridDimZ = gridDimZ, .blockDimX = blockDimX,
-		.blockDimY = blockDimY, .blockDimZ = blockDimZ, .sharedMemBytes = sharedMemBytes, .hStream = hStream};
+	CUlaunchConfig k = {.gridDimX = gridDimX,
+		.gridDimY = gridDimY,
+		.gridDimZ = gridDimZ,
+		.blockDimX = blockDimX,
+		.blockDimY = blockDimY,
+		.blockDimZ = blockDimZ,
+		.sharedMemBytes = sharedMemBytes,
+		.hStream = hStream};
 
 	return launch(CALL_cuLaunchCooperativeKernel, &k, f, kernelParams, NULL, false, true);
 }

@@ -5,9 +5,12 @@
 #include "devshim/call.h"
 #include "devshim/function.h"
 
-#define LAUNCH_PARAMS (33u << 10)   /* room for packed parameters: 32764 bytes and what a caller's own buffer may have behind */
+#define LAUNCH_PARAMS                                                                                        \
+	(33u << 10) /* room for packed parameters: 32764 bytes and what a caller's own buffer may have       \
+		       behind */
 
 /* Puts grid, block, shared memory and stream; with `attributes` these too. */
 CUresult put_launch_shape(struct call *c, const CUlaunchConfig *config, bool attributes);
-/* Makes the packed parameters the call's bulk: those of kernelParams are packed into `room`, those of extra stay where they are. */
+/* Makes the packed parameters the call's bulk: those of kernelParams are packed into `room`, those of
+ * extra stay where they are. */
 CUresult put_launch_params(struct call *c, const struct function *f, void **params, void **extra, void *room);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Libraries: images that need no context, their kernels and variables. Answers that do not change are remembered with the library: cudart asks for a variable twice
- * per symbol, and for the module of a library in each context.
+/* Libraries: images that need no context, their kernels and variables. Answers that do not change are
+ * remembered with the library: cudart asks for a variable twice per symbol, and for the module of a
+ * library in each context.
  *
  * Thread rule: any thread; `lock` guards what is remembered. */
 #include <pthread.h>
@@ -28,7 +29,7 @@ struct found {
 	char name[];
 };
 struct library {
-	struct library *next, **back;   /* in the list of all */
+	struct library *next, **back; /* in the list of all */
 	struct found *found;
 };
 
@@ -54,13 +55,16 @@ static void library_dropped(const void *h, void *data)
 	free(l);
 }
 
-__attribute__((constructor)) static void watch_libraries(void) { handle_on_drop(HANDLE_CUlibrary, library_dropped); }
+__attribute__((constructor)) static void watch_libraries(void)
+{
+	handle_on_drop(HANDLE_CUlibrary, library_dropped);
+}
 
 void library_context_died(CUcontext ctx)
 {
 	pthread_mutex_lock(&lock);
 	for (struct library *l = all; l; l = l->next)
-		for (struct found **at = &l->found, *f; (f = *at); ) {
+		for (struct found **at = &l->found, *f; (f = *at);) {
 			if (f->ctx != ctx) {
 				at = &f->next;
 				continue;
@@ -146,7 +150,8 @@ static CUresult load(unsigned id, CUlibrary *library, struct image *i, const str
 	return r;
 }
 
-/* The server keeps no reference to our memory, so that BINARY_IS_PRESERVED changes nothing; the other option holds pointers. */
+/* The server keeps no reference to our memory, so that BINARY_IS_PRESERVED changes nothing; the other
+ * option holds pointers. */
 static CUresult check_options(const CUlibraryOption *options, unsigned n)
 {
 	if (n && !options)
@@ -162,9 +167,9 @@ static CUresult check_options(const CUlibraryOption *options, unsigned n)
 	return CUDA_SUCCESS;
 }
 
-CUresult cuLibraryLoadData(CUlibrary *library, const void *code, CUjit_option *jitOptions, void **jitOptionsValues,
-		unsigned int numJitOptions, CUlibraryOption *libraryOptions, void **libraryOptionValues,
-		unsigned int numLibraryOptions)
+CUresult cuLibraryLoadData(CUlibrary *library, const void *code, CUjit_option *jitOptions,
+	void **jitOptionsValues, unsigned int numJitOptions, CUlibraryOption *libraryOptions,
+	void **libraryOptionValues, unsigned int numLibraryOptions)
 {
 	struct image_target t;
 	struct image i;
@@ -181,14 +186,15 @@ CUresult cuLibraryLoadData(CUlibrary *library, const void *code, CUjit_option *j
 	r = image_read(code, &t, &i);
 	if (r)
 		return r;
-	r = load(CALL_cuLibraryLoadData, library, &i, &(struct jit){numJitOptions, jitOptions, jitOptionsValues});
+	r = load(CALL_cuLibraryLoadData, library, &i,
+		&(struct jit){numJitOptions, jitOptions, jitOptionsValues});
 	image_finish(&i);
 	return r;
 }
 
 CUresult cuLibraryLoadFromFile(CUlibrary *library, const char *fileName, CUjit_option *jitOptions,
-		void **jitOptionsValues, unsigned int numJitOptions, CUlibraryOption *libraryOptions,
-		void **libraryOptionValues, unsigned int numLibraryOptions)
+	void **jitOptionsValues, unsigned int numJitOptions, CUlibraryOption *libraryOptions,
+	void **libraryOptionValues, unsigned int numLibraryOptions)
 {
 	struct image_target t;
 	struct image i;
@@ -221,7 +227,6 @@ CUresult cuLibraryUnload(CUlibrary library)
 	copy_drain();
 	CUresult r = remote_cuLibraryUnload(library);
 
-
 	if (r)
 		return r;
 	function_drop_parent(library);
@@ -236,7 +241,6 @@ CUresult cuLibraryGetKernel(CUkernel *pKernel, CUlibrary library, const char *na
 
 	copy_drain();
 	CUresult r = call_begin(&c, CALL_cuLibraryGetKernel);
-
 
 	if (!r && (!pKernel || !name))
 		r = CUDA_ERROR_INVALID_VALUE;
@@ -254,7 +258,10 @@ CUresult cuLibraryGetKernel(CUkernel *pKernel, CUlibrary library, const char *na
 	return r || f ? r : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
-CUresult cuLibraryGetKernelCount(unsigned int *count, CUlibrary lib) { return remote_cuLibraryGetKernelCount(count, lib); }
+CUresult cuLibraryGetKernelCount(unsigned int *count, CUlibrary lib)
+{
+	return remote_cuLibraryGetKernelCount(count, lib);
+}
 
 CUresult cuLibraryEnumerateKernels(CUkernel *kernels, unsigned int numKernels, CUlibrary lib)
 {

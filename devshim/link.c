@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The linker. Inputs travel whole; the linked image comes back as a transfer of its own and lives until the linker is destroyed, as the driver promises.
- * Compiler options' logs are filled when the link completes.
+/* The linker. Inputs travel whole; the linked image comes back as a transfer of its own and lives until
+ * the linker is destroyed, as the driver promises. Compiler options' logs are filled when the link
+ * completes.
  *
  * Thread rule: a linker is used by one thread at a time. */
 #include <stdlib.h>
@@ -15,7 +16,7 @@
 #include "cuda.calls.h"
 
 struct linker {
-	struct jit jit;             /* the application's buffers, which it must keep until the end */
+	struct jit jit; /* the application's buffers, which it must keep until the end */
 	void *image;
 };
 
@@ -30,7 +31,10 @@ static void linker_dropped(const void *h, void *data)
 	free(l);
 }
 
-__attribute__((constructor)) static void watch_linkers(void) { handle_on_drop(HANDLE_CUlinkState, linker_dropped); }
+__attribute__((constructor)) static void watch_linkers(void)
+{
+	handle_on_drop(HANDLE_CUlinkState, linker_dropped);
+}
 
 static bool keep_options(struct linker *l, unsigned n, const CUjit_option *options, void *const *values)
 {
@@ -46,7 +50,8 @@ static bool keep_options(struct linker *l, unsigned n, const CUjit_option *optio
 	return true;
 }
 
-CUresult cuLinkCreate_v2(unsigned int numOptions, CUjit_option *options, void **optionValues, CUlinkState *stateOut)
+CUresult cuLinkCreate_v2(
+	unsigned int numOptions, CUjit_option *options, void **optionValues, CUlinkState *stateOut)
 {
 	struct context *ctx;
 	struct call c;
@@ -81,7 +86,7 @@ CUresult cuLinkCreate_v2(unsigned int numOptions, CUjit_option *options, void **
 }
 
 static CUresult add(CUlinkState state, CUjitInputType type, const void *data, size_t size, const char *name,
-		const struct jit *j)
+	const struct jit *j)
 {
 	struct call c;
 	CUresult r = call_begin(&c, CALL_cuLinkAddData_v2);
@@ -104,13 +109,13 @@ static CUresult add(CUlinkState state, CUjitInputType type, const void *data, si
 }
 
 CUresult cuLinkAddData_v2(CUlinkState state, CUjitInputType type, void *data, size_t size, const char *name,
-		unsigned int numOptions, CUjit_option *options, void **optionValues)
+	unsigned int numOptions, CUjit_option *options, void **optionValues)
 {
 	return add(state, type, data, size, name, &(struct jit){numOptions, options, optionValues});
 }
 
 CUresult cuLinkAddFile_v2(CUlinkState state, CUjitInputType type, const char *path, unsigned int numOptions,
-		CUjit_option *options, void **optionValues)
+	CUjit_option *options, void **optionValues)
 {
 	void *bytes = NULL;
 	size_t n = 0;

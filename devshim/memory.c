@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Device memory: allocation, release, what is known of an address. An allocation waits for its address, which both ends share; a release waits unless the
- * device has nothing to do, since the driver would wait for the device then, and a post must not hold up the server.
+/* Device memory: allocation, release, what is known of an address. An allocation waits for its address,
+ * which both ends share; a release waits unless the device has nothing to do, since the driver would wait
+ * for the device then, and a post must not hold up the server.
  *
  * Thread rule: any thread; the range table decides which of two threads frees an address. */
 #include <pthread.h>
@@ -42,8 +43,8 @@ CUresult cuMemAlloc_v2(CUdeviceptr *dptr, size_t bytesize)
 	return r ? r : note(*dptr, bytesize, RANGE_DEVICE, NULL);
 }
 
-CUresult cuMemAllocPitch_v2(CUdeviceptr *dptr, size_t *pPitch, size_t WidthInBytes, size_t Height,
-		unsigned int ElementSizeBytes)
+CUresult cuMemAllocPitch_v2(
+	CUdeviceptr *dptr, size_t *pPitch, size_t WidthInBytes, size_t Height, unsigned int ElementSizeBytes)
 {
 	CUresult r = remote_cuMemAllocPitch_v2(dptr, pPitch, WidthInBytes, Height, ElementSizeBytes);
 	size_t size;
@@ -88,7 +89,7 @@ CUresult cuMemFree_v2(CUdeviceptr dptr)
 		r = remote_cuMemFree_v2(dptr);
 	}
 	if (r)
-		range_add(&range);      /* it is still there */
+		range_add(&range); /* it is still there */
 	return r;
 }
 
@@ -127,7 +128,8 @@ CUresult cuMemGetAddressRange_v2(CUdeviceptr *pbase, size_t *psize, CUdeviceptr 
 
 /* ---- stream-ordered allocation */
 
-static CUresult allocated_async(struct call *c, CUdeviceptr *dptr, size_t bytesize, CUmemoryPool pool, CUstream s)
+static CUresult allocated_async(
+	struct call *c, CUdeviceptr *dptr, size_t bytesize, CUmemoryPool pool, CUstream s)
 {
 	CUresult r = call_wait(c);
 
@@ -178,7 +180,8 @@ CUresult cuMemAllocFromPoolAsync(CUdeviceptr *dptr, size_t bytesize, CUmemoryPoo
 	return allocated_async(&c, dptr, bytesize, pool, hStream);
 }
 
-/* Posted: of an address that the table knows as stream-ordered the driver can only say yes. Others are asked about. */
+/* Posted: of an address that the table knows as stream-ordered the driver can only say yes. Others are
+ * asked about. */
 CUresult cuMemFreeAsync(CUdeviceptr dptr, CUstream hStream)
 {
 	struct context *ctx;
@@ -220,11 +223,12 @@ struct reservation {
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct reservation *reservations;
 
-CUresult cuMemAddressReserve(CUdeviceptr *ptr, size_t size, size_t alignment, CUdeviceptr addr,
-		unsigned long long flags)
+CUresult cuMemAddressReserve(
+	CUdeviceptr *ptr, size_t size, size_t alignment, CUdeviceptr addr, unsigned long long flags)
 {
 	struct reservation *v = malloc(sizeof *v);
-	CUresult r = v ? remote_cuMemAddressReserve(ptr, size, alignment, addr, flags) : CUDA_ERROR_OUT_OF_MEMORY;
+	CUresult r =
+		v ? remote_cuMemAddressReserve(ptr, size, alignment, addr, flags) : CUDA_ERROR_OUT_OF_MEMORY;
 
 	if (r) {
 		free(v);
@@ -271,7 +275,7 @@ CUresult cuMemAddressFree(CUdeviceptr ptr, size_t size)
 }
 
 CUresult cuMemMap(CUdeviceptr ptr, size_t size, size_t offset, CUmemGenericAllocationHandle handle,
-		unsigned long long flags)
+	unsigned long long flags)
 {
 	CUresult r = remote_cuMemMap(ptr, size, offset, handle, flags);
 
@@ -293,8 +297,8 @@ CUresult cuMemUnmap(CUdeviceptr ptr, size_t size)
 	return r;
 }
 
-CUresult cuMemGetAllocationGranularity(size_t *granularity, const CUmemAllocationProp *prop,
-		CUmemAllocationGranularity_flags option)
+CUresult cuMemGetAllocationGranularity(
+	size_t *granularity, const CUmemAllocationProp *prop, CUmemAllocationGranularity_flags option)
 {
 	return remote_cuMemGetAllocationGranularity(granularity, prop, option);
 }

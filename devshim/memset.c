@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Memsets of every width, plain and of rows. Where the range table shows that the driver would accept one it is posted; where it would refuse, the program is told;
- * where the table does not know, the server's driver is asked. Pinned memory is the program's own and filled here.
+/* Memsets of every width, plain and of rows. Where the range table shows that the driver would accept one
+ * it is posted; where it would refuse, the program is told; where the table does not know, the server's
+ * driver is asked. Pinned memory is the program's own and filled here.
  *
  * Thread rule: any thread. */
 #include <string.h>
@@ -15,8 +16,8 @@
 struct fill {
 	unsigned id;
 	CUdeviceptr to;
-	size_t pitch, width, height;    /* width in elements; pitch 0: not of rows */
-	unsigned value, element;        /* element: 1, 2 or 4 bytes */
+	size_t pitch, width, height; /* width in elements; pitch 0: not of rows */
+	unsigned value, element; /* element: 1, 2 or 4 bytes */
 	bool async;
 	CUstream stream;
 };
@@ -39,7 +40,7 @@ static bool extent(const struct fill *f, size_t *n)
 	if (!f->width || !f->height)
 		return *n = 0, true;
 	return !__builtin_mul_overflow(f->width, (size_t)f->element, &row) &&
-		!__builtin_mul_overflow(f->height - 1, f->pitch, n) && !__builtin_add_overflow(*n, row, n);
+	       !__builtin_mul_overflow(f->height - 1, f->pitch, n) && !__builtin_add_overflow(*n, row, n);
 }
 
 /* What the driver is known to accept without a question. */
@@ -69,7 +70,8 @@ static CUresult fill(struct fill *f, bool rows)
 
 		if (n > range.size - (f->to - range.base))
 			return CUDA_ERROR_INVALID_VALUE;
-		r = work_is_busy(w) ? (f->async ? cuStreamSynchronize(f->stream) : remote_cuCtxSynchronize()) : CUDA_SUCCESS;
+		r = work_is_busy(w) ? (f->async ? cuStreamSynchronize(f->stream) : remote_cuCtxSynchronize())
+				    : CUDA_SUCCESS;
 		if (!r)
 			fill_host(f);
 		return r;
@@ -90,9 +92,10 @@ static CUresult fill(struct fill *f, bool rows)
 		return handle_error(HANDLE_CUstream);
 	struct work *w = work_of(f->async ? f->stream : NULL);
 
-	/* A memset without a stream may wait for the default one: it must not hold up the server behind a host function. */
+	/* A memset without a stream may wait for the default one: it must not hold up the server behind a
+	 * host function. */
 	if (found && range_has(&range, f->to, n) && plain(f, rows) && !work_capturing() &&
-			(f->async ? w && !work_is_foreign(f->stream) && !work_is_full(w) : !work_is_gated(w))) {
+		(f->async ? w && !work_is_foreign(f->stream) && !work_is_full(w) : !work_is_gated(w))) {
 		r = call_post(&c);
 	} else {
 		r = call_wait(&c);
@@ -103,17 +106,33 @@ static CUresult fill(struct fill *f, bool rows)
 	return r;
 }
 
-static CUresult linear(unsigned id, CUdeviceptr to, unsigned value, unsigned element, size_t n, bool async, CUstream s)
+static CUresult linear(
+	unsigned id, CUdeviceptr to, unsigned value, unsigned element, size_t n, bool async, CUstream s)
 {
-	struct fill f = {.id = id, .to = to, .width = n, .height = 1, .value = value, .element = element, .async = async,
+	struct fill f = {.id = id,
+		.to = to,
+		.width = n,
+		.height = 1,
+		.value = value,
+		.element = element,
+		.async = async,
 		.stream = s};
 
 	return fill(&f, false);
 }
 
-CUresult cuMemsetD8_v2(CUdeviceptr p, unsigned char v, size_t n) { return linear(CALL_cuMemsetD8_v2, p, v, 1, n, false, NULL); }
-CUresult cuMemsetD16_v2(CUdeviceptr p, unsigned short v, size_t n) { return linear(CALL_cuMemsetD16_v2, p, v, 2, n, false, NULL); }
-CUresult cuMemsetD32_v2(CUdeviceptr p, unsigned int v, size_t n) { return linear(CALL_cuMemsetD32_v2, p, v, 4, n, false, NULL); }
+CUresult cuMemsetD8_v2(CUdeviceptr p, unsigned char v, size_t n)
+{
+	return linear(CALL_cuMemsetD8_v2, p, v, 1, n, false, NULL);
+}
+CUresult cuMemsetD16_v2(CUdeviceptr p, unsigned short v, size_t n)
+{
+	return linear(CALL_cuMemsetD16_v2, p, v, 2, n, false, NULL);
+}
+CUresult cuMemsetD32_v2(CUdeviceptr p, unsigned int v, size_t n)
+{
+	return linear(CALL_cuMemsetD32_v2, p, v, 4, n, false, NULL);
+}
 
 CUresult cuMemsetD8Async(CUdeviceptr p, unsigned char v, size_t n, CUstream s)
 {
@@ -130,11 +149,18 @@ CUresult cuMemsetD32Async(CUdeviceptr p, unsigned int v, size_t n, CUstream s)
 	return linear(CALL_cuMemsetD32Async, p, v, 4, n, true, s);
 }
 
-static CUresult of_rows(unsigned id, CUdeviceptr to, size_t pitch, unsigned value, unsigned element, size_t width,
-		size_t height, bool async, CUstream s)
+static CUresult of_rows(unsigned id, CUdeviceptr to, size_t pitch, unsigned value, unsigned element,
+	size_t width, size_t height, bool async, CUstream s)
 {
-	struct fill f = {.id = id, .to = to, .pitch = pitch, .width = width, .height = height, .value = value,
-		.element = element, .async = async, .stream = s};
+	struct fill f = {.id = id,
+		.to = to,
+		.pitch = pitch,
+		.width = width,
+		.height = height,
+		.value = value,
+		.element = element,
+		.async = async,
+		.stream = s};
 
 	return fill(&f, true);
 }
@@ -154,17 +180,20 @@ CUresult cuMemsetD2D32_v2(CUdeviceptr p, size_t pitch, unsigned int v, size_t wi
 	return of_rows(CALL_cuMemsetD2D32_v2, p, pitch, v, 4, width, height, false, NULL);
 }
 
-CUresult cuMemsetD2D8Async(CUdeviceptr p, size_t pitch, unsigned char v, size_t width, size_t height, CUstream s)
+CUresult cuMemsetD2D8Async(
+	CUdeviceptr p, size_t pitch, unsigned char v, size_t width, size_t height, CUstream s)
 {
 	return of_rows(CALL_cuMemsetD2D8Async, p, pitch, v, 1, width, height, true, s);
 }
 
-CUresult cuMemsetD2D16Async(CUdeviceptr p, size_t pitch, unsigned short v, size_t width, size_t height, CUstream s)
+CUresult cuMemsetD2D16Async(
+	CUdeviceptr p, size_t pitch, unsigned short v, size_t width, size_t height, CUstream s)
 {
 	return of_rows(CALL_cuMemsetD2D16Async, p, pitch, v, 2, width, height, true, s);
 }
 
-CUresult cuMemsetD2D32Async(CUdeviceptr p, size_t pitch, unsigned int v, size_t width, size_t height, CUstream s)
+CUresult cuMemsetD2D32Async(
+	CUdeviceptr p, size_t pitch, unsigned int v, size_t width, size_t height, CUstream s)
 {
 	return of_rows(CALL_cuMemsetD2D32Async, p, pitch, v, 4, width, height, true, s);
 }

@@ -34,7 +34,7 @@ void image_target(struct image_target *t)
 	*t = (struct image_target){.force_ptx = force && atoi(force), .ptx_only = device_is_soft()};
 	for (int d = 0; d < n && t->n < sizeof t->cc / sizeof *t->cc; d++)
 		t->cc[t->n++] = 10 * device_attribute(d, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, 0) +
-			device_attribute(d, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, 0);
+				device_attribute(d, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, 0);
 }
 
 CUresult put_image(struct call *c, const struct image *i, void **packed)
@@ -65,14 +65,18 @@ CUresult put_jit(struct call *c, const struct jit *j)
 		uint64_t v = (uintptr_t)j->values[i];
 
 		switch ((int)j->options[i]) {
-		case CU_JIT_GLOBAL_SYMBOL_NAMES: case CU_JIT_GLOBAL_SYMBOL_ADDRESSES: case CU_JIT_GLOBAL_SYMBOL_COUNT:
-		case CU_JIT_REFERENCED_KERNEL_NAMES: case CU_JIT_REFERENCED_KERNEL_COUNT:
-		case CU_JIT_REFERENCED_VARIABLE_NAMES: case CU_JIT_REFERENCED_VARIABLE_COUNT:
+		case CU_JIT_GLOBAL_SYMBOL_NAMES:
+		case CU_JIT_GLOBAL_SYMBOL_ADDRESSES:
+		case CU_JIT_GLOBAL_SYMBOL_COUNT:
+		case CU_JIT_REFERENCED_KERNEL_NAMES:
+		case CU_JIT_REFERENCED_KERNEL_COUNT:
+		case CU_JIT_REFERENCED_VARIABLE_NAMES:
+		case CU_JIT_REFERENCED_VARIABLE_COUNT:
 			log_warning("compiler option %d is not remoted", (int)j->options[i]);
 			return CUDA_ERROR_NOT_SUPPORTED;
-		case CU_JIT_INFO_LOG_BUFFER: case CU_JIT_ERROR_LOG_BUFFER: case CU_JIT_WALL_TIME:
-			v = 0;
-			break;
+		case CU_JIT_INFO_LOG_BUFFER:
+		case CU_JIT_ERROR_LOG_BUFFER:
+		case CU_JIT_WALL_TIME: v = 0; break;
 		}
 		put_i64(&c->out, j->options[i]);
 		put_u64(&c->out, v);
@@ -92,7 +96,8 @@ static void **option(const struct jit *j, CUjit_option o)
 void get_jit(struct call *c, const struct jit *j)
 {
 	static const CUjit_option buffer[2] = {CU_JIT_INFO_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER};
-	static const CUjit_option size[2] = {CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES};
+	static const CUjit_option size[2] = {
+		CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES};
 
 	for (int k = 0; k < 2; k++) {
 		size_t n = 0;
@@ -202,10 +207,11 @@ CUresult cuModuleLoadData(CUmodule *module, const void *image)
 	return load_memory(CALL_cuModuleLoadData, module, image, &(struct jit){0});
 }
 
-CUresult cuModuleLoadDataEx(CUmodule *module, const void *image, unsigned int numOptions, CUjit_option *options,
-		void **optionValues)
+CUresult cuModuleLoadDataEx(CUmodule *module, const void *image, unsigned int numOptions,
+	CUjit_option *options, void **optionValues)
 {
-	return load_memory(CALL_cuModuleLoadDataEx, module, image, &(struct jit){numOptions, options, optionValues});
+	return load_memory(
+		CALL_cuModuleLoadDataEx, module, image, &(struct jit){numOptions, options, optionValues});
 }
 
 CUresult cuModuleLoadFatBinary(CUmodule *module, const void *fatCubin)
@@ -243,7 +249,6 @@ CUresult cuModuleUnload(CUmodule hmod)
 {
 	copy_drain();
 	CUresult r = remote_cuModuleUnload(hmod);
-
 
 	if (r)
 		return r;
@@ -309,7 +314,10 @@ CUresult cuModuleEnumerateFunctions(CUfunction *functions, unsigned int numFunct
 void note_global(CUdeviceptr p, size_t n, const void *owner)
 {
 	struct context *c = context_current();
-	struct range r = {.base = p, .size = n, .kind = RANGE_GLOBAL, .ctx = (CUcontext)(void *)owner,
+	struct range r = {.base = p,
+		.size = n,
+		.kind = RANGE_GLOBAL,
+		.ctx = (CUcontext)(void *)owner,
 		.device = c ? c->device : 0};
 
 	if (!p || !n)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Occupancy: asked once per function and arguments. The calls that search a block size run their search here, over those answers, because the application's function
- * that tells the shared memory of a block size runs in the application.
+/* Occupancy: asked once per function and arguments. The calls that search a block size run their search
+ * here, over those answers, because the application's function that tells the shared memory of a block
+ * size runs in the application.
  *
  * Thread rule: any thread; `lock` guards the lists of answers. */
 #include "devshim/occupancy.h"
@@ -24,7 +25,7 @@ struct occupancy {
 	uint64_t a[11];
 	uint64_t answer;
 };
-#define ANSWERS 256         /* remembered per function */
+#define ANSWERS 256 /* remembered per function */
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
@@ -38,7 +39,10 @@ static void free_list(struct occupancy *o)
 	}
 }
 
-void occupancy_free(struct function *f) { free_list(atomic_load(&f->occupancy)); }
+void occupancy_free(struct function *f)
+{
+	free_list(atomic_load(&f->occupancy));
+}
 
 void occupancy_forget(struct function *f)
 {
@@ -57,7 +61,8 @@ static bool recall(struct function *f, struct occupancy *q)
 	struct occupancy *o;
 
 	pthread_mutex_lock(&lock);
-	for (o = atomic_load(&f->occupancy); o && !same(o, q); o = o->next) {}
+	for (o = atomic_load(&f->occupancy); o && !same(o, q); o = o->next) {
+	}
 	if (o)
 		q->answer = o->answer;
 	pthread_mutex_unlock(&lock);
@@ -98,8 +103,8 @@ static CUresult start(CUfunction func, struct function **f, struct occupancy *q,
 	return CUDA_SUCCESS;
 }
 
-CUresult cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int *numBlocks, CUfunction func, int blockSize,
-		size_t dynamicSMemSize, unsigned int flags)
+CUresult cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(
+	int *numBlocks, CUfunction func, int blockSize, size_t dynamicSMemSize, unsigned int flags)
 {
 	struct function *f;
 	struct occupancy q;
@@ -114,7 +119,8 @@ CUresult cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int *numBlocks, CU
 	q.a[1] = dynamicSMemSize;
 	q.a[2] = flags;
 	if (!recall(f, &q)) {
-		r = remote_cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(&n, func, blockSize, dynamicSMemSize, flags);
+		r = remote_cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(
+			&n, func, blockSize, dynamicSMemSize, flags);
 		if (r)
 			return r;
 		q.answer = (uint64_t)n;
@@ -124,13 +130,15 @@ CUresult cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int *numBlocks, CU
 	return CUDA_SUCCESS;
 }
 
-CUresult cuOccupancyMaxActiveBlocksPerMultiprocessor(int *numBlocks, CUfunction func, int blockSize,
-		size_t dynamicSMemSize)
+CUresult cuOccupancyMaxActiveBlocksPerMultiprocessor(
+	int *numBlocks, CUfunction func, int blockSize, size_t dynamicSMemSize)
 {
-	return cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(numBlocks, func, blockSize, dynamicSMemSize, 0);
+	return cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(
+		numBlocks, func, blockSize, dynamicSMemSize, 0);
 }
 
-CUresult cuOccupancyAvailableDynamicSMemPerBlock(size_t *dynamicSmemSize, CUfunction func, int numBlocks, int blockSize)
+CUresult cuOccupancyAvailableDynamicSMemPerBlock(
+	size_t *dynamicSmemSize, CUfunction func, int numBlocks, int blockSize)
 {
 	struct function *f;
 	struct occupancy q;
@@ -156,7 +164,8 @@ CUresult cuOccupancyAvailableDynamicSMemPerBlock(size_t *dynamicSmemSize, CUfunc
 
 /* The largest block of the best occupancy, from the largest down in steps of a warp. */
 CUresult cuOccupancyMaxPotentialBlockSizeWithFlags(int *minGridSize, int *blockSize, CUfunction func,
-		CUoccupancyB2DSize blockSizeToDynamicSMemSize, size_t dynamicSMemSize, int blockSizeLimit, unsigned int flags)
+	CUoccupancyB2DSize blockSizeToDynamicSMemSize, size_t dynamicSMemSize, int blockSizeLimit,
+	unsigned int flags)
 {
 	struct function *f;
 	struct occupancy q;
@@ -175,7 +184,8 @@ CUresult cuOccupancyMaxPotentialBlockSizeWithFlags(int *minGridSize, int *blockS
 	int limit = blockSizeLimit > 0 && blockSizeLimit < most ? blockSizeLimit : most;
 
 	for (int block = limit; block > 0; block = block % warp ? block - block % warp : block - warp) {
-		size_t shared = blockSizeToDynamicSMemSize ? blockSizeToDynamicSMemSize(block) : dynamicSMemSize;
+		size_t shared =
+			blockSizeToDynamicSMemSize ? blockSizeToDynamicSMemSize(block) : dynamicSMemSize;
 
 		r = cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(&blocks, func, block, shared, flags);
 		if (r)
@@ -183,9 +193,11 @@ CUresult cuOccupancyMaxPotentialBlockSizeWithFlags(int *minGridSize, int *blockS
 		if (blocks * block > best) {
 			best = blocks * block;
 			best_block = block;
-			*minGridSize = blocks * device_attribute(dev, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, 1);
+			*minGridSize =
+				blocks * device_attribute(dev, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, 1);
 		}
-		if (best >= device_attribute(dev, CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR, best + 1))
+		if (best >=
+			device_attribute(dev, CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR, best + 1))
 			break;
 	}
 	if (!best_block)
@@ -195,14 +207,16 @@ CUresult cuOccupancyMaxPotentialBlockSizeWithFlags(int *minGridSize, int *blockS
 }
 
 CUresult cuOccupancyMaxPotentialBlockSize(int *minGridSize, int *blockSize, CUfunction func,
-		CUoccupancyB2DSize blockSizeToDynamicSMemSize, size_t dynamicSMemSize, int blockSizeLimit)
+	CUoccupancyB2DSize blockSizeToDynamicSMemSize, size_t dynamicSMemSize, int blockSizeLimit)
 {
-	return cuOccupancyMaxPotentialBlockSizeWithFlags(minGridSize, blockSize, func, blockSizeToDynamicSMemSize,
-		dynamicSMemSize, blockSizeLimit, 0);
+	return cuOccupancyMaxPotentialBlockSizeWithFlags(
+		minGridSize, blockSize, func, blockSizeToDynamicSMemSize, dynamicSMemSize, blockSizeLimit, 0);
 }
 
-/* Answers about clusters are remembered when the launch has no more than one attribute, the cluster's dimensions: what libraries ask. */
-static CUresult clusters(int *n, CUfunction func, const CUlaunchConfig *config, enum question what, unsigned id)
+/* Answers about clusters are remembered when the launch has no more than one attribute, the cluster's
+ * dimensions: what libraries ask. */
+static CUresult clusters(
+	int *n, CUfunction func, const CUlaunchConfig *config, enum question what, unsigned id)
 {
 	struct function *f;
 	struct occupancy q;
@@ -214,14 +228,15 @@ static CUresult clusters(int *n, CUfunction func, const CUlaunchConfig *config, 
 	if (!n || !config || (config->numAttrs && !config->attrs))
 		return CUDA_ERROR_INVALID_VALUE;
 	bool simple = config->numAttrs == 0 ||
-		(config->numAttrs == 1 && config->attrs[0].id == CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION);
+		      (config->numAttrs == 1 && config->attrs[0].id == CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION);
 
 	q.a[0] = (uint64_t)config->gridDimX | (uint64_t)config->gridDimY << 32;
 	q.a[1] = (uint64_t)config->gridDimZ | (uint64_t)config->blockDimX << 32;
 	q.a[2] = (uint64_t)config->blockDimY | (uint64_t)config->blockDimZ << 32;
 	q.a[3] = config->sharedMemBytes;
 	if (simple && config->numAttrs) {
-		q.a[4] = (uint64_t)config->attrs[0].value.clusterDim.x | (uint64_t)config->attrs[0].value.clusterDim.y << 32;
+		q.a[4] = (uint64_t)config->attrs[0].value.clusterDim.x |
+			 (uint64_t)config->attrs[0].value.clusterDim.y << 32;
 		q.a[5] = (uint64_t)config->attrs[0].value.clusterDim.z + 1;
 	}
 	if (simple && recall(f, &q)) {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Pointer attributes, answered from the range table. They work in a lost context and without one, as the driver's do.
+/* Pointer attributes, answered from the range table. They work in a lost context and without one, as the
+ * driver's do.
  *
  * Thread rule: any thread. */
 #include <string.h>
@@ -26,9 +27,7 @@ static CUresult attribute(void *data, CUpointer_attribute a, CUdeviceptr p, cons
 		v = host ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_DEVICE;
 		n = VALUE_INT;
 		break;
-	case CU_POINTER_ATTRIBUTE_DEVICE_POINTER:
-		v = p;
-		break;
+	case CU_POINTER_ATTRIBUTE_DEVICE_POINTER: v = p; break;
 	case CU_POINTER_ATTRIBUTE_HOST_POINTER:
 		if (!host)
 			return CUDA_ERROR_INVALID_VALUE;
@@ -44,12 +43,8 @@ static CUresult attribute(void *data, CUpointer_attribute a, CUdeviceptr p, cons
 		v = r->sync_memops || (!host && r->kind != RANGE_POOL);
 		n = VALUE_BOOL;
 		break;
-	case CU_POINTER_ATTRIBUTE_BUFFER_ID:
-		v = r->id;
-		break;
-	case CU_POINTER_ATTRIBUTE_IS_MANAGED:
-		n = VALUE_BOOL;
-		break;
+	case CU_POINTER_ATTRIBUTE_BUFFER_ID: v = r->id; break;
+	case CU_POINTER_ATTRIBUTE_IS_MANAGED: n = VALUE_BOOL; break;
 	case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL:
 		v = (uint64_t)r->device;
 		n = VALUE_INT;
@@ -58,42 +53,24 @@ static CUresult attribute(void *data, CUpointer_attribute a, CUdeviceptr p, cons
 		v = r->kind == RANGE_DEVICE;
 		n = VALUE_BOOL;
 		break;
-	case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR:
-		v = r->base;
-		break;
-	case CU_POINTER_ATTRIBUTE_RANGE_SIZE:
-		v = r->size;
-		break;
+	case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR: v = r->base; break;
+	case CU_POINTER_ATTRIBUTE_RANGE_SIZE: v = r->size; break;
 	case CU_POINTER_ATTRIBUTE_MAPPED:
 		v = 1;
 		n = VALUE_BOOL;
 		break;
-	case CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES:
-		break;
-	case CU_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE:
-		n = VALUE_BOOL;
-		break;
+	case CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES: break;
+	case CU_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE: n = VALUE_BOOL; break;
 	case CU_POINTER_ATTRIBUTE_ACCESS_FLAGS:
 		v = CU_POINTER_ATTRIBUTE_ACCESS_FLAG_READWRITE;
 		n = VALUE_INT;
 		break;
-	case CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE:
-		v = (uintptr_t)r->pool;
-		break;
-	case CU_POINTER_ATTRIBUTE_MAPPING_SIZE:
-		v = r->size;
-		break;
-	case CU_POINTER_ATTRIBUTE_MAPPING_BASE_ADDR:
-		v = r->base;
-		break;
-	case CU_POINTER_ATTRIBUTE_MEMORY_BLOCK_ID:
-		v = r->id;
-		break;
-	case CU_POINTER_ATTRIBUTE_IS_HW_DECOMPRESS_CAPABLE:
-		n = VALUE_BOOL;
-		break;
-	default:
-		return CUDA_ERROR_INVALID_VALUE;
+	case CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE: v = (uintptr_t)r->pool; break;
+	case CU_POINTER_ATTRIBUTE_MAPPING_SIZE: v = r->size; break;
+	case CU_POINTER_ATTRIBUTE_MAPPING_BASE_ADDR: v = r->base; break;
+	case CU_POINTER_ATTRIBUTE_MEMORY_BLOCK_ID: v = r->id; break;
+	case CU_POINTER_ATTRIBUTE_IS_HW_DECOMPRESS_CAPABLE: n = VALUE_BOOL; break;
+	default: return CUDA_ERROR_INVALID_VALUE;
 	}
 	if (n > sizeof v)
 		memset(data, 0, n);
@@ -129,8 +106,10 @@ static size_t size_of(CUpointer_attribute a)
 	return b[4] != 0xff ? VALUE_WORD : b[1] != 0xff ? VALUE_INT : VALUE_BOOL;
 }
 
-/* Unlike the single call, a pointer that CUDA does not know is no error: its values are zero, and its ordinal -2. */
-CUresult cuPointerGetAttributes(unsigned int numAttributes, CUpointer_attribute *attributes, void **data, CUdeviceptr ptr)
+/* Unlike the single call, a pointer that CUDA does not know is no error: its values are zero, and its
+ * ordinal -2. */
+CUresult cuPointerGetAttributes(
+	unsigned int numAttributes, CUpointer_attribute *attributes, void **data, CUdeviceptr ptr)
 {
 	struct range r;
 	bool found;

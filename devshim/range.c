@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The table of address ranges: an array sorted by start, searched by halves. A read-write lock, since copies and memsets only read.
+/* The table of address ranges: an array sorted by start, searched by halves. A read-write lock, since
+ * copies and memsets only read.
  *
- * Reservations are coarse: chunks of 64 MiB are mapped PROT_NONE once and stay, because the server's driver hands the same addresses out again. */
+ * Reservations are coarse: chunks of 64 MiB are mapped PROT_NONE once and stay, because the server's
+ * driver hands the same addresses out again. */
 #include "devshim/range.h"
 
 #include <errno.h>
@@ -20,7 +22,7 @@ static size_t count, room;
 static uint64_t next_id = 1;
 
 static pthread_mutex_t reserve_lock = PTHREAD_MUTEX_INITIALIZER;
-static uint64_t *chunks;        /* sorted numbers of the chunks that are held */
+static uint64_t *chunks; /* sorted numbers of the chunks that are held */
 static size_t nchunks, chunk_room;
 
 /* Index of the first range that starts after p. */
@@ -169,7 +171,7 @@ static void note_chunk(uint64_t c)
 		uint64_t *t = realloc(chunks, n * sizeof *t);
 
 		if (!t)
-			return;     /* the chunk is held all the same; the next attempt finds it taken */
+			return; /* the chunk is held all the same; the next attempt finds it taken */
 		chunks = t;
 		chunk_room = n;
 	}
@@ -185,7 +187,7 @@ static bool hold(uint64_t base, uint64_t size)
 
 	if (p == MAP_FAILED)
 		return false;
-	if (p != (void *)base) {        /* a kernel before 4.17 takes the address as a hint */
+	if (p != (void *)base) { /* a kernel before 4.17 takes the address as a hint */
 		munmap(p, size);
 		return false;
 	}
@@ -215,7 +217,8 @@ void range_reserve(uint64_t base, size_t size)
 		first = first < base ? base / PAGE * PAGE : first;
 		last = last > end ? (end + PAGE - 1) / PAGE * PAGE : last;
 		if (!hold(first, last - first))
-			log_debug("address range %#llx of the server is in use in this program", (unsigned long long)first);
+			log_debug("address range %#llx of the server is in use in this program",
+				(unsigned long long)first);
 	}
 	pthread_mutex_unlock(&reserve_lock);
 	errno = saved;

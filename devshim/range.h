@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the shim knows about addresses: every allocation that an application can name, device and host, by start and size. Validation, the
- * direction of unified copies and the pointer attributes are answered from here without asking the server.
+/* What the shim knows about addresses: every allocation that an application can name, device and host, by
+ * start and size. Validation, the direction of unified copies and the pointer attributes are answered from
+ * here without asking the server.
  *
- * Thread rule: all functions may be called from any thread; a range is copied out, so that nobody holds a pointer into the table. */
+ * Thread rule: all functions may be called from any thread; a range is copied out, so that nobody holds a
+ * pointer into the table. */
 #pragma once
 #include <stdbool.h>
 #include <stddef.h>
@@ -11,33 +13,37 @@
 
 enum range_kind {
 	RANGE_NONE,
-	RANGE_DEVICE,       /* cuMemAlloc, cuMemAllocPitch */
-	RANGE_POOL,         /* stream-ordered allocation */
-	RANGE_GLOBAL,       /* a variable of a module: lives as long as it */
-	RANGE_VIRTUAL,      /* a reserved address range (cuMemAddressReserve): device memory where it is mapped */
-	RANGE_MAPPED,       /* cuMemMap: another may follow without a gap */
-	RANGE_HOST,         /* cuMemHostAlloc, cuMemAllocHost: our mapping */
-	RANGE_REGISTERED,   /* cuMemHostRegister: the application's memory */
+	RANGE_DEVICE, /* cuMemAlloc, cuMemAllocPitch */
+	RANGE_POOL, /* stream-ordered allocation */
+	RANGE_GLOBAL, /* a variable of a module: lives as long as it */
+	/* a reserved address range (cuMemAddressReserve): device memory where it is mapped */
+	RANGE_VIRTUAL,
+	RANGE_MAPPED, /* cuMemMap: another may follow without a gap */
+	RANGE_HOST, /* cuMemHostAlloc, cuMemAllocHost: our mapping */
+	RANGE_REGISTERED, /* cuMemHostRegister: the application's memory */
 };
 
 struct range {
 	uint64_t base;
-	size_t size;            /* what was asked for */
+	size_t size; /* what was asked for */
 	enum range_kind kind;
-	bool sync_memops;       /* CU_POINTER_ATTRIBUTE_SYNC_MEMOPS */
-	unsigned flags;         /* host kinds: flags of the call that made it */
-	int device;             /* the application's ordinal */
-	uint64_t id;            /* CU_POINTER_ATTRIBUTE_BUFFER_ID, never used twice */
-	size_t mapped;          /* RANGE_HOST: bytes of the mapping */
-	CUcontext ctx;          /* RANGE_GLOBAL: the module or library handle that owns it */
-	CUmemoryPool pool;      /* RANGE_POOL: NULL for the device's default pool */
+	bool sync_memops; /* CU_POINTER_ATTRIBUTE_SYNC_MEMOPS */
+	unsigned flags; /* host kinds: flags of the call that made it */
+	int device; /* the application's ordinal */
+	uint64_t id; /* CU_POINTER_ATTRIBUTE_BUFFER_ID, never used twice */
+	size_t mapped; /* RANGE_HOST: bytes of the mapping */
+	CUcontext ctx; /* RANGE_GLOBAL: the module or library handle that owns it */
+	CUmemoryPool pool; /* RANGE_POOL: NULL for the device's default pool */
 };
 
-static inline bool range_is_host(const struct range *r) { return r->kind == RANGE_HOST || r->kind == RANGE_REGISTERED; }
+static inline bool range_is_host(const struct range *r)
+{
+	return r->kind == RANGE_HOST || r->kind == RANGE_REGISTERED;
+}
 static inline bool range_is_device(const struct range *r)
 {
-	return r->kind == RANGE_DEVICE || r->kind == RANGE_POOL || r->kind == RANGE_GLOBAL || r->kind == RANGE_VIRTUAL ||
-		r->kind == RANGE_MAPPED;
+	return r->kind == RANGE_DEVICE || r->kind == RANGE_POOL || r->kind == RANGE_GLOBAL ||
+	       r->kind == RANGE_VIRTUAL || r->kind == RANGE_MAPPED;
 }
 /* Device memory of which the table knows the end: what goes past it is wrong. */
 static inline bool range_is_whole(const struct range *r)
@@ -54,10 +60,13 @@ static inline bool range_has(const struct range *r, uint64_t p, size_t n)
 bool range_add(struct range *r);
 /* The range that holds p (a range of size 0 holds its start). */
 bool range_find(uint64_t p, struct range *out);
-/* Takes the range that starts at base out of the table, when its kind is `kind`. Of several threads exactly one succeeds. */
+/* Takes the range that starts at base out of the table, when its kind is `kind`. Of several threads
+ * exactly one succeeds. */
 bool range_take(uint64_t base, enum range_kind kind, struct range *out);
 void range_set_sync_memops(uint64_t p, bool on);
-/* Forgets all ranges of a context (its kind: RANGE_NONE stands for all kinds but the host ones), of a module, or of a pool. */
+/* Forgets all ranges of a context (its kind: RANGE_NONE stands for all kinds but the host ones), of a
+ * module, or of a pool. */
 void range_drop_owner(enum range_kind kind, CUcontext owner);
-/* Keeps the application's own mappings out of an address range that the server gave. Where something lies already the range stays as it is. */
+/* Keeps the application's own mappings out of an address range that the server gave. Where something lies
+ * already the range stays as it is. */
 void range_reserve(uint64_t base, size_t size);

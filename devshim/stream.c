@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Streams: creating, destroying, asking, waiting, and what else is put into one. A wait for a stream that has nothing to do is answered here.
+/* Streams: creating, destroying, asking, waiting, and what else is put into one. A wait for a stream that
+ * has nothing to do is answered here.
  *
  * Thread rule: any thread; what is known of a stream is in work.h. */
 #include <limits.h>
@@ -295,7 +296,8 @@ CUresult cuStreamWaitEvent(CUstream hStream, CUevent hEvent, unsigned int Flags)
 	return r;
 }
 
-static CUresult post_value(unsigned id, CUstream s, CUdeviceptr addr, uint64_t value, unsigned flags, bool gates)
+static CUresult post_value(
+	unsigned id, CUstream s, CUdeviceptr addr, uint64_t value, unsigned flags, bool gates)
 {
 	struct work *w;
 	struct call c;
@@ -336,8 +338,8 @@ CUresult cuStreamWaitValue64_v2(CUstream s, CUdeviceptr addr, cuuint64_t value, 
 	return post_value(CALL_cuStreamWaitValue64_v2, s, addr, value, flags, true);
 }
 
-CUresult cuStreamBatchMemOp_v2(CUstream stream, unsigned int count, CUstreamBatchMemOpParams *paramArray,
-		unsigned int flags)
+CUresult cuStreamBatchMemOp_v2(
+	CUstream stream, unsigned int count, CUstreamBatchMemOpParams *paramArray, unsigned int flags)
 {
 	struct work *w;
 	CUresult r = find(stream, &w);
@@ -357,9 +359,9 @@ struct host_function {
 	CUstreamCallback callback;
 	CUstream stream;
 	void *data;
-	struct work *work;          /* of its stream; NULL in a graph */
-	_Atomic uint64_t seq;       /* the record that queued it, once known */
-	_Atomic int users;          /* who queued it and who runs it: the last one frees it; 0 in a graph */
+	struct work *work; /* of its stream; NULL in a graph */
+	_Atomic uint64_t seq; /* the record that queued it, once known */
+	_Atomic int users; /* who queued it and who runs it: the last one frees it; 0 in a graph */
 };
 
 static void host_function_release(struct host_function *h)
@@ -404,7 +406,8 @@ uint64_t host_function_note(CUhostFn fn, void *data)
 }
 
 /* In a capture it stays for all replays: graphs do not tell when the last one is over. */
-static CUresult add_host_function(CUstream stream, struct work *w, bool once, CUhostFn fn, CUstreamCallback callback, void *data)
+static CUresult add_host_function(
+	CUstream stream, struct work *w, bool once, CUhostFn fn, CUstreamCallback callback, void *data)
 {
 	struct host_function *h = malloc(sizeof *h);
 	struct call c;
@@ -412,8 +415,12 @@ static CUresult add_host_function(CUstream stream, struct work *w, bool once, CU
 	CUresult r;
 
 	if (h) {
-		*h = (struct host_function){.fn = fn, .callback = callback, .stream = stream, .data = data,
-			.work = once ? w : NULL, .users = once ? 2 : 0};
+		*h = (struct host_function){.fn = fn,
+			.callback = callback,
+			.stream = stream,
+			.data = data,
+			.work = once ? w : NULL,
+			.users = once ? 2 : 0};
 		id = upcall_new(run_host_function, h, once, true);
 	}
 	if (!id) {

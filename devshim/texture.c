@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Texture and surface objects: what they are made of holds a handle, so it is encoded by hand. The objects themselves are the server's numbers, which kernels
- * get as parameters.
+/* Texture and surface objects: what they are made of holds a handle, so it is encoded by hand. The objects
+ * themselves are the server's numbers, which kernels get as parameters.
  *
  * Thread rule: any thread. */
 #include "devshim/call.h"
@@ -15,14 +15,11 @@ static CUresult put_resource(struct call *c, const CUDA_RESOURCE_DESC *d)
 
 	put_bytes(&c->out, d, sizeof *d);
 	switch (d->resType) {
-	case CU_RESOURCE_TYPE_ARRAY:
-		ok = put_handle(c, HANDLE_CUarray, d->res.array.hArray);
-		break;
+	case CU_RESOURCE_TYPE_ARRAY: ok = put_handle(c, HANDLE_CUarray, d->res.array.hArray); break;
 	case CU_RESOURCE_TYPE_MIPMAPPED_ARRAY:
 		ok = put_handle(c, HANDLE_CUmipmappedArray, d->res.mipmap.hMipmappedArray);
 		break;
-	default:
-		break;
+	default: break;
 	}
 	return ok ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
 }
@@ -36,8 +33,8 @@ static CUresult made(struct call *c, uint64_t *object)
 	return call_end(c, r);
 }
 
-CUresult cuTexObjectCreate(CUtexObject *pTexObject, const CUDA_RESOURCE_DESC *pResDesc, const CUDA_TEXTURE_DESC *pTexDesc,
-		const CUDA_RESOURCE_VIEW_DESC *pResViewDesc)
+CUresult cuTexObjectCreate(CUtexObject *pTexObject, const CUDA_RESOURCE_DESC *pResDesc,
+	const CUDA_TEXTURE_DESC *pTexDesc, const CUDA_RESOURCE_VIEW_DESC *pResViewDesc)
 {
 	struct call c;
 	uint64_t object = 0;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Streams are listed per context. A blocking stream and the legacy default stream wait for each other, so each asks about the other too; the per-thread
- * default streams of a context share one entry.
+/* Streams are listed per context. A blocking stream and the legacy default stream wait for each other, so
+ * each asks about the other too; the per-thread default streams of a context share one entry.
  *
  * Thread rule: see work.h. `lock` guards the lists; entries are read without it. */
 #include "devshim/work.h"
@@ -15,20 +15,20 @@
 #include "devshim/call.h"
 #include "devshim/handle.h"
 
-#define ROOM_MS 50      /* for host functions to go on */
+#define ROOM_MS 50 /* for host functions to go on */
 
 struct stream_set {
 	struct stream_set *next;
 	const struct context *context;
 	struct work legacy, per_thread;
-	struct work *_Atomic first;     /* created streams; entries stay in the list */
-	_Atomic uint64_t last, done;    /* of all of them together */
+	struct work *_Atomic first; /* created streams; entries stay in the list */
+	_Atomic uint64_t last, done; /* of all of them together */
 };
 
 _Atomic int captures;
 static struct stream_set *_Atomic sets;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static _Atomic uint64_t newest;     /* number of the newest record that gave any stream work */
+static _Atomic uint64_t newest; /* number of the newest record that gave any stream work */
 static _Thread_local struct stream_set *recent;
 static pthread_mutex_t room_lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t room = PTHREAD_COND_INITIALIZER;
@@ -38,10 +38,14 @@ static void raise_to(_Atomic uint64_t *v, uint64_t to)
 {
 	uint64_t old = atomic_load_explicit(v, memory_order_relaxed);
 
-	while (old < to && !atomic_compare_exchange_weak(v, &old, to)) {}
+	while (old < to && !atomic_compare_exchange_weak(v, &old, to)) {
+	}
 }
 
-static uint64_t get(_Atomic uint64_t *v) { return atomic_load_explicit(v, memory_order_acquire); }
+static uint64_t get(_Atomic uint64_t *v)
+{
+	return atomic_load_explicit(v, memory_order_acquire);
+}
 
 static struct stream_set *set_find(const struct context *c)
 {
@@ -49,7 +53,8 @@ static struct stream_set *set_find(const struct context *c)
 
 	if (s && s->context == c)
 		return s;
-	for (s = atomic_load_explicit(&sets, memory_order_acquire); s && s->context != c; s = s->next) {}
+	for (s = atomic_load_explicit(&sets, memory_order_acquire); s && s->context != c; s = s->next) {
+	}
 	return recent = s;
 }
 
@@ -102,7 +107,8 @@ bool work_create(CUstream h, unsigned flags, int priority)
 		return false;
 	pthread_mutex_lock(&lock);
 	/* An entry serves again when its old work is done: events may still ask about that. */
-	for (w = atomic_load(&s->first); w && (w->stream || get(&w->last) > get(&w->done)); w = w->next) {}
+	for (w = atomic_load(&s->first); w && (w->stream || get(&w->last) > get(&w->done)); w = w->next) {
+	}
 	if (!w && (w = calloc(1, sizeof *w))) {
 		w->set = s;
 		w->next = atomic_load(&s->first);
@@ -129,7 +135,10 @@ static void stream_dropped(const void *h, void *data)
 	pthread_mutex_unlock(&lock);
 }
 
-__attribute__((constructor)) static void watch_streams(void) { handle_on_drop(HANDLE_CUstream, stream_dropped); }
+__attribute__((constructor)) static void watch_streams(void)
+{
+	handle_on_drop(HANDLE_CUstream, stream_dropped);
+}
 
 void work_posted(struct work *w, uint64_t seq)
 {
@@ -148,9 +157,18 @@ void work_gated(struct work *w, uint64_t seq)
 	work_posted(w, seq);
 }
 
-static bool busy(struct work *w) { return get(&w->last) > get(&w->done); }
-static bool gated(struct work *w) { return get(&w->gate) > get(&w->done); }
-static bool blocking(const struct work *w) { return !(w->flags & CU_STREAM_NON_BLOCKING); }
+static bool busy(struct work *w)
+{
+	return get(&w->last) > get(&w->done);
+}
+static bool gated(struct work *w)
+{
+	return get(&w->gate) > get(&w->done);
+}
+static bool blocking(const struct work *w)
+{
+	return !(w->flags & CU_STREAM_NON_BLOCKING);
+}
 
 /* Whether `is` holds for the stream or for one that the rules of the default stream make it wait for. */
 static bool any_before(struct work *w, bool (*is)(struct work *))
@@ -171,8 +189,14 @@ static bool any_before(struct work *w, bool (*is)(struct work *))
 	return false;
 }
 
-bool work_is_gated(struct work *w) { return !w || any_before(w, gated); }
-bool work_is_busy(struct work *w) { return !w || work_capturing() || any_before(w, busy); }
+bool work_is_gated(struct work *w)
+{
+	return !w || any_before(w, gated);
+}
+bool work_is_busy(struct work *w)
+{
+	return !w || work_capturing() || any_before(w, busy);
+}
 
 bool work_context_busy(struct context *c)
 {
@@ -195,7 +219,10 @@ bool work_context_busy(struct context *c)
 	return any;
 }
 
-uint64_t work_mark(void) { return get(&newest); }
+uint64_t work_mark(void)
+{
+	return get(&newest);
+}
 
 void work_done_until(struct work *w, uint64_t seq)
 {

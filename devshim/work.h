@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the shim knows about unfinished work, so that it asks the server only when there is something to wait for: per stream the number of the last
- * record that gave it work, and up to which record its work is known to be done.
+/* What the shim knows about unfinished work, so that it asks the server only when there is something to
+ * wait for: per stream the number of the last record that gave it work, and up to which record its work is
+ * known to be done.
  *
- * Thread rule: all functions may be called from any thread. The numbers only grow; one that is seen late makes a call ask the server once more. A struct work
- * is never unmapped: that of a destroyed stream serves a later one. */
+ * Thread rule: all functions may be called from any thread. The numbers only grow; one that is seen late
+ * makes a call ask the server once more. A struct work is never unmapped: that of a destroyed stream
+ * serves a later one. */
 #pragma once
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -16,25 +18,28 @@
 
 struct stream_set;
 struct work {
-	_Atomic uint64_t last;      /* the last record that gave work */
-	_Atomic uint64_t done;      /* work of records up to this one is done */
-	_Atomic uint64_t gate;      /* the last record whose work ends only when the program does something: host functions */
-	struct stream_set *set;     /* of its context */
-	struct work *next;          /* in the set */
-	CUstream stream;            /* NULL in a free one */
-	unsigned flags;             /* as cuStreamCreate's */
-	int priority;               /* as cuStreamGetPriority answers; INT_MIN: not known */
-	_Atomic uint64_t id;        /* of cuStreamGetId; 0: not known */
-	_Atomic uint64_t stuck;     /* `done` when a wait for room was in vain */
+	_Atomic uint64_t last; /* the last record that gave work */
+	_Atomic uint64_t done; /* work of records up to this one is done */
+	/* the last record whose work ends only when the program does something: host functions */
+	_Atomic uint64_t gate;
+	struct stream_set *set; /* of its context */
+	struct work *next; /* in the set */
+	CUstream stream; /* NULL in a free one */
+	unsigned flags; /* as cuStreamCreate's */
+	int priority; /* as cuStreamGetPriority answers; INT_MIN: not known */
+	_Atomic uint64_t id; /* of cuStreamGetId; 0: not known */
+	_Atomic uint64_t stuck; /* `done` when a wait for room was in vain */
 };
 
-/* That of a stream value as the application gave it (0 follows the flavour of the call), in the current context where it is a default stream. NULL
- * when there is none: the stream is unknown, or no context is current. */
+/* That of a stream value as the application gave it (0 follows the flavour of the call), in the current
+ * context where it is a default stream. NULL when there is none: the stream is unknown, or no context is
+ * current. */
 struct work *work_of(CUstream s);
 /* A new stream of the current context, noted with its handle. */
 bool work_create(CUstream s, unsigned flags, int priority);
 
-/* True when the stream belongs to another context than the current one: the driver says what may be put into it. */
+/* True when the stream belongs to another context than the current one: the driver says what may be put
+ * into it. */
 bool work_is_foreign(CUstream s);
 
 /* The record `seq` gave the stream work. */
@@ -44,30 +49,37 @@ void work_gated(struct work *w, uint64_t seq);
 /* True when an earlier host function may hold the stream. */
 bool work_is_gated(struct work *w);
 
-/* True when so much stands behind a host function that the driver's queue may be full, which would hold up the server: then a call has to wait. Gives
- * the host functions a moment to go on before it says so. */
+/* True when so much stands behind a host function that the driver's queue may be full, which would hold up
+ * the server: then a call has to wait. Gives the host functions a moment to go on before it says so. */
 bool work_wait_room(struct work *w);
 static inline bool work_is_full(struct work *w)
 {
 	uint64_t done = atomic_load_explicit(&w->done, memory_order_relaxed);
 
 	return __builtin_expect(atomic_load_explicit(&w->gate, memory_order_relaxed) > done, 0) &&
-		atomic_load_explicit(&w->last, memory_order_relaxed) - done > WORK_BEHIND_GATE && !work_wait_room(w);
+	       atomic_load_explicit(&w->last, memory_order_relaxed) - done > WORK_BEHIND_GATE &&
+	       !work_wait_room(w);
 }
 
-/* True when the stream, or one that it waits for by the rules of the default stream, may have unfinished work. */
+/* True when the stream, or one that it waits for by the rules of the default stream, may have unfinished
+ * work. */
 bool work_is_busy(struct work *w);
 /* True when any stream of the context may. */
 bool work_context_busy(struct context *c);
-/* What a wait for the stream, or the context, will cover: read before it, given to work_done after it has succeeded. */
+/* What a wait for the stream, or the context, will cover: read before it, given to work_done after it has
+ * succeeded. */
 uint64_t work_mark(void);
 void work_done(struct work *w, uint64_t mark);
 void work_context_done(struct context *c, uint64_t mark);
 /* The context has died, and its work with it. */
 void work_context_died(struct context *c);
-/* The work of one record and of those before it on its stream is done. Says nothing about a per-thread default stream, which several threads share. */
+/* The work of one record and of those before it on its stream is done. Says nothing about a per-thread
+ * default stream, which several threads share. */
 void work_done_until(struct work *w, uint64_t seq);
 
 /* Captures under way in the process: while there are any, nothing is answered from here. */
 extern _Atomic int captures;
-static inline bool work_capturing(void) { return atomic_load_explicit(&captures, memory_order_relaxed) > 0; }
+static inline bool work_capturing(void)
+{
+	return atomic_load_explicit(&captures, memory_order_relaxed) > 0;
+}

@@ -6,23 +6,25 @@
 #include "wire/cuda_types.h"
 
 #define LIMIT_JIT_OPTIONS 64
-#define LIMIT_JIT_LOG (20u << 10)   /* bytes of one compiler log: two fit in a head */
+#define LIMIT_JIT_LOG (20u << 10) /* bytes of one compiler log: two fit in a head */
 
 /* Compiler options of a record. Logs live as long as it. */
 struct jit {
 	unsigned n;
 	CUjit_option option[LIMIT_JIT_OPTIONS];
 	void *value[LIMIT_JIT_OPTIONS];
-	char *log[2];                   /* information, errors */
+	char *log[2]; /* information, errors */
 };
 /* False when malformed. */
 bool get_jit(struct exec *x, struct jit *j);
 /* What the compiler wrote: both logs, both sizes used, the time. */
 void put_jit(struct exec *x, const struct jit *j);
 
-/* The arguments of a kernel node, encoded like a launch; they live until the record is answered. False when malformed. */
+/* The arguments of a kernel node, encoded like a launch; they live until the record is answered. False
+ * when malformed. */
 bool get_kernel_node(struct exec *x, CUDA_KERNEL_NODE_PARAMS *p);
-/* Both sides and the extent of a box that lies on the device, as the driver's description. False when malformed. */
+/* Both sides and the extent of a box that lies on the device, as the driver's description. False when
+ * malformed. */
 bool get_device_box(struct exec *x, CUDA_MEMCPY3D *c);
 /* The driver's host function for an upcall. */
 void host_upcall(void *id);

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Copies. The program's end turns every copy call into one of four shapes: bytes to the device, bytes to the host, device to device, and a box (2D, 3D,
- * arrays) with at most one side in the program's memory, whose rows travel packed. Only addresses that the program named as device addresses
- * reach the driver, and never as anything else: host addresses are always the server's own.
+/* Copies. The program's end turns every copy call into one of four shapes: bytes to the device, bytes to
+ * the host, device to device, and a box (2D, 3D, arrays) with at most one side in the program's memory,
+ * whose rows travel packed. Only addresses that the program named as device addresses reach the driver,
+ * and never as anything else: host addresses are always the server's own.
  *
- * Bytes pass in pieces of a slot (server/staging.h), so that receiving one and copying another overlap. A record whose function fails still sends
- * all the data that it announced, since the program waits for it.
+ * Bytes pass in pieces of a slot (server/staging.h), so that receiving one and copying another overlap. A
+ * record whose function fails still sends all the data that it announced, since the program waits for it.
  *
  * Thread rule: as exec.h; no state of its own. */
 #include <stdlib.h>
@@ -17,7 +18,7 @@
 #include "cuda.calls.h"
 
 struct side {
-	CUmemorytype type;          /* HOST: the program's */
+	CUmemorytype type; /* HOST: the program's */
 	uint64_t device;
 	CUarray array;
 	size_t x, y, z, lod, pitch, height;
@@ -32,7 +33,9 @@ struct box {
 };
 
 /* One piece of a box: rows y.. of slice z.., or a part of one row. */
-struct part { size_t x, y, z, w, h, d; };
+struct part {
+	size_t x, y, z, w, h, d;
+};
 
 /* The part after `p` (all zero: the first) of at most `max` bytes. False at the end. */
 static bool next_part(const struct box *b, struct part *p, size_t max)
@@ -66,13 +69,27 @@ static bool next_part(const struct box *b, struct part *p, size_t max)
 static CUresult issue_box(const struct box *b, const struct part *p, void *host)
 {
 	CUDA_MEMCPY3D c = {
-		.srcXInBytes = b->src.x + p->x, .srcY = b->src.y + p->y, .srcZ = b->src.z + p->z, .srcLOD = b->src.lod,
-		.srcMemoryType = b->src.type, .srcDevice = b->src.device, .srcArray = b->src.array,
-		.srcPitch = b->src.pitch, .srcHeight = b->src.height,
-		.dstXInBytes = b->dst.x + p->x, .dstY = b->dst.y + p->y, .dstZ = b->dst.z + p->z, .dstLOD = b->dst.lod,
-		.dstMemoryType = b->dst.type, .dstDevice = b->dst.device, .dstArray = b->dst.array,
-		.dstPitch = b->dst.pitch, .dstHeight = b->dst.height,
-		.WidthInBytes = p->w, .Height = p->h, .Depth = p->d,
+		.srcXInBytes = b->src.x + p->x,
+		.srcY = b->src.y + p->y,
+		.srcZ = b->src.z + p->z,
+		.srcLOD = b->src.lod,
+		.srcMemoryType = b->src.type,
+		.srcDevice = b->src.device,
+		.srcArray = b->src.array,
+		.srcPitch = b->src.pitch,
+		.srcHeight = b->src.height,
+		.dstXInBytes = b->dst.x + p->x,
+		.dstY = b->dst.y + p->y,
+		.dstZ = b->dst.z + p->z,
+		.dstLOD = b->dst.lod,
+		.dstMemoryType = b->dst.type,
+		.dstDevice = b->dst.device,
+		.dstArray = b->dst.array,
+		.dstPitch = b->dst.pitch,
+		.dstHeight = b->dst.height,
+		.WidthInBytes = p->w,
+		.Height = p->h,
+		.Depth = p->d,
 	};
 
 	if (b->src.type == CU_MEMORYTYPE_HOST) {
@@ -112,7 +129,7 @@ static CUresult receive(struct exec *x, const struct box *b)
 		struct slot *slot = stage_take(stage, b->aside);
 
 		if (!slot)
-			return drv.cuStreamSynchronize(b->stream);      /* says what the context is lost to */
+			return drv.cuStreamSynchronize(b->stream); /* says what the context is lost to */
 		if (!exec_bulk(x, slot->p, p.w * p.h * p.d)) {
 			stage_release(stage, slot);
 			return SERVE_BAD;
@@ -132,13 +149,18 @@ static bool send_zeros(struct exec *x, uint64_t transfer, uint64_t offset, uint6
 	bool ok = true;
 
 	for (; ok && offset < total; offset += sizeof zeros)
-		ok = exec_send_data(x, transfer, offset, zeros, total - offset < sizeof zeros ? total - offset : sizeof zeros);
+		ok = exec_send_data(x, transfer, offset, zeros,
+			total - offset < sizeof zeros ? total - offset : sizeof zeros);
 	return ok;
 }
 
-struct flight { struct slot *slot; size_t n; };
+struct flight {
+	struct slot *slot;
+	size_t n;
+};
 
-/* From the device to the program's transfer: two pieces are on their way from the device while one is sent. */
+/* From the device to the program's transfer: two pieces are on their way from the device while one is
+ * sent. */
 static CUresult send(struct exec *x, const struct box *b, uint64_t transfer, uint64_t total)
 {
 	struct stage *stage = stage_get();
@@ -151,7 +173,9 @@ static CUresult send(struct exec *x, const struct box *b, uint64_t transfer, uin
 
 	while (more || n) {
 		while (more && n < 2) {
-			struct slot *slot = r ? NULL : n ? stage_try(stage, b->aside) : stage_take(stage, b->aside);
+			struct slot *slot = r   ? NULL
+					    : n ? stage_try(stage, b->aside)
+						: stage_take(stage, b->aside);
 
 			if (!slot && n && !r)
 				break;
@@ -193,7 +217,10 @@ static CUresult send(struct exec *x, const struct box *b, uint64_t transfer, uin
 	return ok ? r : SERVE_BAD;
 }
 
-struct delivery_later { struct later later; struct piece *piece; };
+struct delivery_later {
+	struct later later;
+	struct piece *piece;
+};
 
 static int piece_finished(struct later *l, bool callback)
 {
@@ -230,7 +257,10 @@ static CUresult deliver(struct exec *x, const struct box *b, uint64_t transfer, 
 		return r;
 	}
 	d->piece = piece;
-	d->later = (struct later){.transfer = transfer, .p = piece->p, .n = n, .finished = piece_finished,
+	d->later = (struct later){.transfer = transfer,
+		.p = piece->p,
+		.n = n,
+		.finished = piece_finished,
 		.release = later_release};
 	session_deliver_later(x, &d->later);
 	return CUDA_SUCCESS;
@@ -273,17 +303,29 @@ static CUresult serve_to_device(struct exec *x)
 			return drv.cuMemcpyHtoDAsync_v2(dst, p, n, stream);
 		return ptds ? drv.cuMemcpyHtoD_v2_ptds(dst, p, n) : drv.cuMemcpyHtoD_v2(dst, p, n);
 	}
-	struct box b = {.src = {.type = CU_MEMORYTYPE_HOST}, .dst = {.type = CU_MEMORYTYPE_DEVICE, .device = dst},
-		.w = n, .h = 1, .d = 1, .stream = copy_stream(x, mode, stream), .linear = true,
+	struct box b = {.src = {.type = CU_MEMORYTYPE_HOST},
+		.dst = {.type = CU_MEMORYTYPE_DEVICE, .device = dst},
+		.w = n,
+		.h = 1,
+		.d = 1,
+		.stream = copy_stream(x, mode, stream),
+		.linear = true,
 		.aside = mode == COPY_ASIDE};
 
 	return copy_end(&b, mode, receive(x, &b));
 }
 
-CUresult serve_cuMemcpyHtoD_v2(struct exec *x) { return serve_to_device(x); }
-CUresult serve_cuMemcpyHtoDAsync_v2(struct exec *x) { return serve_to_device(x); }
+CUresult serve_cuMemcpyHtoD_v2(struct exec *x)
+{
+	return serve_to_device(x);
+}
+CUresult serve_cuMemcpyHtoDAsync_v2(struct exec *x)
+{
+	return serve_to_device(x);
+}
 
-/* Sends a box's bytes the way that the record asks for: transfer 0: in the answer's own bulk; a post: later; else as data ahead of the answer. */
+/* Sends a box's bytes the way that the record asks for: transfer 0: in the answer's own bulk; a post:
+ * later; else as data ahead of the answer. */
 static CUresult to_host(struct exec *x, struct box *b, uint64_t mode, uint64_t transfer, uint64_t total)
 {
 	if (x->frame.kind == FRAME_POST)
@@ -299,7 +341,7 @@ static CUresult to_host(struct exec *x, struct box *b, uint64_t mode, uint64_t t
 		return SERVE_BAD;
 	if (b->linear && mode == COPY_SYNC)
 		r = x->frame.flags & FRAME_PTDS ? drv.cuMemcpyDtoH_v2_ptds(p, b->src.device, total)
-			: drv.cuMemcpyDtoH_v2(p, b->src.device, total);
+						: drv.cuMemcpyDtoH_v2(p, b->src.device, total);
 	else
 		r = copy_end(b, COPY_SYNC, issue(b, &(struct part){.w = b->w, .h = b->h, .d = b->d}, p));
 	if (!r) {
@@ -323,15 +365,26 @@ static CUresult serve_to_host(struct exec *x)
 			return SERVE_BAD;
 		return x->handle_code;
 	}
-	struct box b = {.src = {.type = CU_MEMORYTYPE_DEVICE, .device = src}, .dst = {.type = CU_MEMORYTYPE_HOST},
-		.w = n, .h = 1, .d = 1, .stream = copy_stream(x, mode, stream), .linear = true,
+	struct box b = {.src = {.type = CU_MEMORYTYPE_DEVICE, .device = src},
+		.dst = {.type = CU_MEMORYTYPE_HOST},
+		.w = n,
+		.h = 1,
+		.d = 1,
+		.stream = copy_stream(x, mode, stream),
+		.linear = true,
 		.aside = mode == COPY_ASIDE};
 
 	return to_host(x, &b, mode, transfer, n);
 }
 
-CUresult serve_cuMemcpyDtoH_v2(struct exec *x) { return serve_to_host(x); }
-CUresult serve_cuMemcpyDtoHAsync_v2(struct exec *x) { return serve_to_host(x); }
+CUresult serve_cuMemcpyDtoH_v2(struct exec *x)
+{
+	return serve_to_host(x);
+}
+CUresult serve_cuMemcpyDtoHAsync_v2(struct exec *x)
+{
+	return serve_to_host(x);
+}
 
 /* Device to device: [mode, stream, destination, source, n]. */
 static CUresult serve_on_device(struct exec *x)
@@ -346,11 +399,18 @@ static CUresult serve_on_device(struct exec *x)
 		return x->handle_code;
 	if (mode == COPY_ASYNC)
 		return drv.cuMemcpyDtoDAsync_v2(dst, src, n, stream);
-	return x->frame.flags & FRAME_PTDS ? drv.cuMemcpyDtoD_v2_ptds(dst, src, n) : drv.cuMemcpyDtoD_v2(dst, src, n);
+	return x->frame.flags & FRAME_PTDS ? drv.cuMemcpyDtoD_v2_ptds(dst, src, n)
+					   : drv.cuMemcpyDtoD_v2(dst, src, n);
 }
 
-CUresult serve_cuMemcpyDtoD_v2(struct exec *x) { return serve_on_device(x); }
-CUresult serve_cuMemcpyDtoDAsync_v2(struct exec *x) { return serve_on_device(x); }
+CUresult serve_cuMemcpyDtoD_v2(struct exec *x)
+{
+	return serve_on_device(x);
+}
+CUresult serve_cuMemcpyDtoDAsync_v2(struct exec *x)
+{
+	return serve_on_device(x);
+}
 
 /* One side of a box: [type, address, array, x, y, z, lod, pitch, height]. */
 static bool get_side(struct exec *x, struct side *s)
@@ -364,10 +424,12 @@ static bool get_side(struct exec *x, struct side *s)
 	s->lod = get_u64(&x->in);
 	s->pitch = get_u64(&x->in);
 	s->height = get_u64(&x->in);
-	return s->type == CU_MEMORYTYPE_HOST || s->type == CU_MEMORYTYPE_DEVICE || s->type == CU_MEMORYTYPE_ARRAY;
+	return s->type == CU_MEMORYTYPE_HOST || s->type == CU_MEMORYTYPE_DEVICE ||
+	       s->type == CU_MEMORYTYPE_ARRAY;
 }
 
-/* A box: [mode, stream, source, destination, width, height, depth, transfer], bulk when the source is the program's. */
+/* A box: [mode, stream, source, destination, width, height, depth, transfer], bulk when the source is the
+ * program's. */
 static CUresult serve_box(struct exec *x)
 {
 	struct box b = {.linear = false};
@@ -383,8 +445,8 @@ static CUresult serve_box(struct exec *x)
 	bool from = b.src.type == CU_MEMORYTYPE_HOST, to = b.dst.type == CU_MEMORYTYPE_HOST;
 
 	if (!get_end(&x->in) || !sides || mode > COPY_ASIDE || (from && to) || !b.w || !b.h || !b.d ||
-			__builtin_mul_overflow(b.w, b.h, &total) || __builtin_mul_overflow(total, b.d, &total) ||
-			((from || to) && total > LIMIT_BULK) || x->frame.bulk_len != (from ? total : 0))
+		__builtin_mul_overflow(b.w, b.h, &total) || __builtin_mul_overflow(total, b.d, &total) ||
+		((from || to) && total > LIMIT_BULK) || x->frame.bulk_len != (from ? total : 0))
 		return SERVE_BAD;
 	if (x->bad_handle) {
 		if (to && transfer && x->frame.kind == FRAME_WAIT && !send_zeros(x, transfer, 0, total))
@@ -400,8 +462,14 @@ static CUresult serve_box(struct exec *x)
 	return copy_end(&b, mode, issue_box(&b, &(struct part){.w = b.w, .h = b.h, .d = b.d}, NULL));
 }
 
-CUresult serve_cuMemcpy3D_v2(struct exec *x) { return serve_box(x); }
-CUresult serve_cuMemcpy3DAsync_v2(struct exec *x) { return serve_box(x); }
+CUresult serve_cuMemcpy3D_v2(struct exec *x)
+{
+	return serve_box(x);
+}
+CUresult serve_cuMemcpy3DAsync_v2(struct exec *x)
+{
+	return serve_box(x);
+}
 
 bool get_device_box(struct exec *x, CUDA_MEMCPY3D *c)
 {
@@ -409,10 +477,24 @@ bool get_device_box(struct exec *x, CUDA_MEMCPY3D *c)
 	bool sides = get_side(x, &src) & get_side(x, &dst);
 
 	*c = (CUDA_MEMCPY3D){
-		.srcXInBytes = src.x, .srcY = src.y, .srcZ = src.z, .srcLOD = src.lod, .srcMemoryType = src.type,
-		.srcDevice = src.device, .srcArray = src.array, .srcPitch = src.pitch, .srcHeight = src.height,
-		.dstXInBytes = dst.x, .dstY = dst.y, .dstZ = dst.z, .dstLOD = dst.lod, .dstMemoryType = dst.type,
-		.dstDevice = dst.device, .dstArray = dst.array, .dstPitch = dst.pitch, .dstHeight = dst.height,
+		.srcXInBytes = src.x,
+		.srcY = src.y,
+		.srcZ = src.z,
+		.srcLOD = src.lod,
+		.srcMemoryType = src.type,
+		.srcDevice = src.device,
+		.srcArray = src.array,
+		.srcPitch = src.pitch,
+		.srcHeight = src.height,
+		.dstXInBytes = dst.x,
+		.dstY = dst.y,
+		.dstZ = dst.z,
+		.dstLOD = dst.lod,
+		.dstMemoryType = dst.type,
+		.dstDevice = dst.device,
+		.dstArray = dst.array,
+		.dstPitch = dst.pitch,
+		.dstHeight = dst.height,
 	};
 	c->WidthInBytes = get_u64(&x->in);
 	c->Height = get_u64(&x->in);

@@ -124,7 +124,8 @@ CUresult serve_cuGraphKernelNodeGetParams_v2(struct exec *x)
 		size_t off, size;
 
 		for (size_t i = 0; p.kernelParams; i++) {
-			r = p.func ? drv.cuFuncGetParamInfo(p.func, i, &off, &size) : drv.cuKernelGetParamInfo(p.kern, i, &off, &size);
+			r = p.func ? drv.cuFuncGetParamInfo(p.func, i, &off, &size)
+				   : drv.cuKernelGetParamInfo(p.kern, i, &off, &size);
 			if (r || off > LIMIT_NODE_PARAMS || size > LIMIT_NODE_PARAMS - off)
 				break;
 			memcpy(bytes + off, p.kernelParams[i], size);
@@ -133,7 +134,8 @@ CUresult serve_cuGraphKernelNodeGetParams_v2(struct exec *x)
 	}
 	if (n > LIMIT_NODE_PARAMS)
 		return CUDA_ERROR_NOT_SUPPORTED;
-	exec_put_handle(x, p.func ? HANDLE_CUfunction : HANDLE_CUkernel, p.func ? (void *)p.func : (void *)p.kern);
+	exec_put_handle(
+		x, p.func ? HANDLE_CUfunction : HANDLE_CUkernel, p.func ? (void *)p.func : (void *)p.kern);
 	put_u64(&x->out, p.gridDimX);
 	put_u64(&x->out, p.gridDimY);
 	put_u64(&x->out, p.gridDimZ);
@@ -241,8 +243,10 @@ CUresult serve_cuGraphExecMemcpyNodeSetParams(struct exec *x)
 	return x->bad_handle ? x->handle_code : drv.cuGraphExecMemcpyNodeSetParams(e, node, &box, ctx);
 }
 
-/* What a list call of the driver fills: nodes, or edges from and to nodes; all NULL to ask for the number only. */
-typedef CUresult list_call(void *of, CUgraphNode *from, CUgraphNode *nodes, CUgraphEdgeData *edges, size_t *n);
+/* What a list call of the driver fills: nodes, or edges from and to nodes; all NULL to ask for the number
+ * only. */
+typedef CUresult list_call(
+	void *of, CUgraphNode *from, CUgraphNode *nodes, CUgraphEdgeData *edges, size_t *n);
 
 /* [graph or node, room or nil] -> [how many, an array of [from,] node and edge in turn] */
 static CUresult serve_list(struct exec *x, unsigned type, bool pairs, list_call *list)
@@ -311,11 +315,26 @@ static CUresult list_edges(void *g, CUgraphNode *from, CUgraphNode *nodes, CUgra
 	return drv.cuGraphGetEdges_v2(g, from, nodes, edges, n);
 }
 
-CUresult serve_cuGraphGetNodes(struct exec *x) { return serve_list(x, HANDLE_CUgraph, false, list_nodes); }
-CUresult serve_cuGraphGetRootNodes(struct exec *x) { return serve_list(x, HANDLE_CUgraph, false, list_roots); }
-CUresult serve_cuGraphNodeGetDependencies_v2(struct exec *x) { return serve_list(x, HANDLE_CUgraphNode, false, list_before); }
-CUresult serve_cuGraphNodeGetDependentNodes_v2(struct exec *x) { return serve_list(x, HANDLE_CUgraphNode, false, list_after); }
-CUresult serve_cuGraphGetEdges_v2(struct exec *x) { return serve_list(x, HANDLE_CUgraph, true, list_edges); }
+CUresult serve_cuGraphGetNodes(struct exec *x)
+{
+	return serve_list(x, HANDLE_CUgraph, false, list_nodes);
+}
+CUresult serve_cuGraphGetRootNodes(struct exec *x)
+{
+	return serve_list(x, HANDLE_CUgraph, false, list_roots);
+}
+CUresult serve_cuGraphNodeGetDependencies_v2(struct exec *x)
+{
+	return serve_list(x, HANDLE_CUgraphNode, false, list_before);
+}
+CUresult serve_cuGraphNodeGetDependentNodes_v2(struct exec *x)
+{
+	return serve_list(x, HANDLE_CUgraphNode, false, list_after);
+}
+CUresult serve_cuGraphGetEdges_v2(struct exec *x)
+{
+	return serve_list(x, HANDLE_CUgraph, true, list_edges);
+}
 
 /* [graph, flags, upload stream] -> [executable, result, error node] */
 CUresult serve_cuGraphInstantiateWithParams(struct exec *x)

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Host functions: the driver runs ours when the stream gets there, which asks the program to run its own and holds the stream until it has. The number that the
- * program gave is the driver's user data; nothing is kept here.
+/* Host functions: the driver runs ours when the stream gets there, which asks the program to run its own
+ * and holds the stream until it has. The number that the program gave is the driver's user data; nothing
+ * is kept here.
  *
- * Thread rule: the serve functions as exec.h; the callback runs on the driver's threads and calls no driver function. */
+ * Thread rule: the serve functions as exec.h; the callback runs on the driver's threads and calls no
+ * driver function. */
 #include "server/exec.h"
 #include "server/serve.h"
 #include "server/staging.h"

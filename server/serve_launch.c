@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Kernel launches and what depends on a launch's shape. Parameters come as one packed buffer, laid out as the function's own layout says, and go to the
- * driver as such, so that kernels with 4 KiB and with 32 KiB of them take the same way.
+/* Kernel launches and what depends on a launch's shape. Parameters come as one packed buffer, laid out as
+ * the function's own layout says, and go to the driver as such, so that kernels with 4 KiB and with 32 KiB
+ * of them take the same way.
  *
  * Thread rule: as exec.h; no state. */
 #include <string.h>
@@ -9,7 +10,7 @@
 #include "wire/limits.h"
 #include "cuda.calls.h"
 
-#define LIMIT_PARAMS (64u << 10)    /* bytes of a kernel's parameters; the hardware's limit is 32764 */
+#define LIMIT_PARAMS (64u << 10) /* bytes of a kernel's parameters; the hardware's limit is 32764 */
 #define LIMIT_LAUNCH_ATTRIBUTES 64
 
 struct launch {
@@ -88,8 +89,8 @@ CUresult serve_cuLaunchKernel(struct exec *x)
 		return SERVE_BAD;
 	if (x->bad_handle)
 		return x->handle_code;
-	return drv.cuLaunchKernel(l.f, c->gridDimX, c->gridDimY, c->gridDimZ, c->blockDimX, c->blockDimY, c->blockDimZ,
-		c->sharedMemBytes, c->hStream, NULL, l.size ? l.extra : NULL);
+	return drv.cuLaunchKernel(l.f, c->gridDimX, c->gridDimY, c->gridDimZ, c->blockDimX, c->blockDimY,
+		c->blockDimZ, c->sharedMemBytes, c->hStream, NULL, l.size ? l.extra : NULL);
 }
 
 CUresult serve_cuLaunchKernelEx(struct exec *x)
@@ -155,8 +156,12 @@ bool get_kernel_node(struct exec *x, CUDA_KERNEL_NODE_PARAMS *p)
 		return false;
 	*p = (CUDA_KERNEL_NODE_PARAMS){
 		.func = l->f,
-		.gridDimX = l->config.gridDimX, .gridDimY = l->config.gridDimY, .gridDimZ = l->config.gridDimZ,
-		.blockDimX = l->config.blockDimX, .blockDimY = l->config.blockDimY, .blockDimZ = l->config.blockDimZ,
+		.gridDimX = l->config.gridDimX,
+		.gridDimY = l->config.gridDimY,
+		.gridDimZ = l->config.gridDimZ,
+		.blockDimX = l->config.blockDimX,
+		.blockDimY = l->config.blockDimY,
+		.blockDimZ = l->config.blockDimZ,
 		.sharedMemBytes = l->config.sharedMemBytes,
 		.extra = l->size ? l->extra : NULL,
 	};

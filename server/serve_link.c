@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The linker. The driver writes logs into buffers that must live as long as the linker, so these belong to a table keyed by the linker; so does the
- * linked image's size between the answer that tells it and the one that brings it.
+/* The linker. The driver writes logs into buffers that must live as long as the linker, so these belong to
+ * a table keyed by the linker; so does the linked image's size between the answer that tells it and the
+ * one that brings it.
  *
  * Thread rule: as exec.h; `lock` guards the table. */
 #include <pthread.h>
@@ -11,13 +12,13 @@
 #include "wire/limits.h"
 #include "cuda.calls.h"
 
-#define LINKERS 1024            /* of one session at a time */
+#define LINKERS 1024 /* of one session at a time */
 
 struct linker {
 	struct linker *next;
 	CUlinkState state;
 	struct jit jit;
-	void *image;                /* the driver's */
+	void *image; /* the driver's */
 	size_t size;
 };
 
@@ -30,7 +31,8 @@ static struct linker *find(CUlinkState s)
 	struct linker *l;
 
 	pthread_mutex_lock(&lock);
-	for (l = linkers; l && l->state != s; l = l->next) {}
+	for (l = linkers; l && l->state != s; l = l->next) {
+	}
 	pthread_mutex_unlock(&lock);
 	return l;
 }
@@ -136,7 +138,8 @@ CUresult serve_cuLinkComplete(struct exec *x)
 	if (!l)
 		return CUDA_ERROR_INVALID_HANDLE;
 	if (transfer)
-		return l->image && exec_send_data(x, transfer, 0, l->image, l->size) ? CUDA_SUCCESS : SERVE_BAD;
+		return l->image && exec_send_data(x, transfer, 0, l->image, l->size) ? CUDA_SUCCESS
+										     : SERVE_BAD;
 	r = drv.cuLinkComplete(s, &l->image, &l->size);
 	put_jit(x, &l->jit);
 	if (r)
@@ -161,7 +164,8 @@ CUresult serve_cuLinkDestroy(struct exec *x)
 		return r;
 	exec_drop(x, HANDLE_CUlinkState, s);
 	pthread_mutex_lock(&lock);
-	for (at = &linkers; *at && (*at)->state != s; at = &(*at)->next) {}
+	for (at = &linkers; *at && (*at)->state != s; at = &(*at)->next) {
+	}
 	if ((l = *at)) {
 		*at = l->next;
 		count--;

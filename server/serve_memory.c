@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Attributes of memory pools, and texture and surface objects, whose descriptions hold handles. Thread rule: as exec.h; no state. */
+/* Attributes of memory pools, and texture and surface objects, whose descriptions hold handles. Thread
+ * rule: as exec.h; no state. */
 #include "server/exec.h"
 #include "wire/limits.h"
 #include "cuda.calls.h"
 
 static bool is_switch(CUmemPool_attribute a)
 {
-	return a == CU_MEMPOOL_ATTR_REUSE_FOLLOW_EVENT_DEPENDENCIES || a == CU_MEMPOOL_ATTR_REUSE_ALLOW_OPPORTUNISTIC ||
-		a == CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES;
+	return a == CU_MEMPOOL_ATTR_REUSE_FOLLOW_EVENT_DEPENDENCIES ||
+	       a == CU_MEMPOOL_ATTR_REUSE_ALLOW_OPPORTUNISTIC ||
+	       a == CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES;
 }
 
 /* [pool, attribute, value] */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Modules, libraries, functions, kernels and the linker. Images arrive whole; wrappers are rebuilt around our own copy. The answer that names a function brings
- * its parameter layout and its attributes, so that the program's end can validate and pack launches.
+/* Modules, libraries, functions, kernels and the linker. Images arrive whole; wrappers are rebuilt around
+ * our own copy. The answer that names a function brings its parameter layout and its attributes, so that
+ * the program's end can validate and pack launches.
  *
  * Thread rule: as exec.h; no state but the linkers' buffers, which belong to their records. */
 #include <stdlib.h>
@@ -12,7 +13,7 @@
 #include "cuda.calls.h"
 
 #define LIMIT_PARTS 4096
-#define LIMIT_LAYOUT 8000           /* parameters of a kernel whose layout is told */
+#define LIMIT_LAYOUT 8000 /* parameters of a kernel whose layout is told */
 
 struct wrapper {
 	uint32_t magic, version;
@@ -20,20 +21,24 @@ struct wrapper {
 };
 
 struct image {
-	uint8_t *bytes;                 /* with a NUL behind */
+	uint8_t *bytes; /* with a NUL behind */
 	size_t n;
 	struct wrapper wrapper;
 	const void **extra;
-	const void *code;               /* for the driver */
+	const void *code; /* for the driver */
 };
 
-static bool is_log(CUjit_option o) { return o == CU_JIT_INFO_LOG_BUFFER || o == CU_JIT_ERROR_LOG_BUFFER; }
+static bool is_log(CUjit_option o)
+{
+	return o == CU_JIT_INFO_LOG_BUFFER || o == CU_JIT_ERROR_LOG_BUFFER;
+}
 static bool is_log_size(CUjit_option o)
 {
 	return o == CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES || o == CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES;
 }
 
-/* Options as pairs of number and value; buffers come without their addresses, of sizes given by their size options. */
+/* Options as pairs of number and value; buffers come without their addresses, of sizes given by their size
+ * options. */
 bool get_jit(struct exec *x, struct jit *j)
 {
 	*j = (struct jit){.n = get_array(&x->in, LIMIT_JIT_OPTIONS)};
@@ -42,13 +47,16 @@ bool get_jit(struct exec *x, struct jit *j)
 		uint64_t v = get_u64(&x->in);
 
 		switch ((int)o) {
-		case CU_JIT_GLOBAL_SYMBOL_NAMES: case CU_JIT_GLOBAL_SYMBOL_ADDRESSES: case CU_JIT_GLOBAL_SYMBOL_COUNT:
-		case CU_JIT_REFERENCED_KERNEL_NAMES: case CU_JIT_REFERENCED_KERNEL_COUNT:
-		case CU_JIT_REFERENCED_VARIABLE_NAMES: case CU_JIT_REFERENCED_VARIABLE_COUNT:
-			return false;       /* pointers of the program's: never sent */
-		case CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES: case CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES:
-			v = v > LIMIT_JIT_LOG ? LIMIT_JIT_LOG : v;
-			break;
+		case CU_JIT_GLOBAL_SYMBOL_NAMES:
+		case CU_JIT_GLOBAL_SYMBOL_ADDRESSES:
+		case CU_JIT_GLOBAL_SYMBOL_COUNT:
+		case CU_JIT_REFERENCED_KERNEL_NAMES:
+		case CU_JIT_REFERENCED_KERNEL_COUNT:
+		case CU_JIT_REFERENCED_VARIABLE_NAMES:
+		case CU_JIT_REFERENCED_VARIABLE_COUNT:
+			return false; /* pointers of the program's: never sent */
+		case CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES:
+		case CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES: v = v > LIMIT_JIT_LOG ? LIMIT_JIT_LOG : v; break;
 		}
 		j->option[i] = o;
 		j->value[i] = is_log(o) ? NULL : (void *)(uintptr_t)v;
@@ -111,7 +119,8 @@ static bool get_image(struct exec *x, struct image *i)
 	i->code = i->bytes;
 	if (kind != IMAGE_WRAPPER1 && kind != IMAGE_WRAPPER2)
 		return true;
-	i->wrapper = (struct wrapper){.magic = 0x466243b1u, .version = kind == IMAGE_WRAPPER2 ? 2 : 1, .data = i->bytes};
+	i->wrapper = (struct wrapper){
+		.magic = 0x466243b1u, .version = kind == IMAGE_WRAPPER2 ? 2 : 1, .data = i->bytes};
 	if (kind == IMAGE_WRAPPER2) {
 		const uint8_t *p = i->bytes + size[0];
 
@@ -144,10 +153,22 @@ static CUresult serve_module_load(struct exec *x)
 	return r;
 }
 
-CUresult serve_cuModuleLoad(struct exec *x) { return serve_module_load(x); }
-CUresult serve_cuModuleLoadData(struct exec *x) { return serve_module_load(x); }
-CUresult serve_cuModuleLoadDataEx(struct exec *x) { return serve_module_load(x); }
-CUresult serve_cuModuleLoadFatBinary(struct exec *x) { return serve_module_load(x); }
+CUresult serve_cuModuleLoad(struct exec *x)
+{
+	return serve_module_load(x);
+}
+CUresult serve_cuModuleLoadData(struct exec *x)
+{
+	return serve_module_load(x);
+}
+CUresult serve_cuModuleLoadDataEx(struct exec *x)
+{
+	return serve_module_load(x);
+}
+CUresult serve_cuModuleLoadFatBinary(struct exec *x)
+{
+	return serve_module_load(x);
+}
 
 static CUresult serve_library_load(struct exec *x)
 {
@@ -155,7 +176,8 @@ static CUresult serve_library_load(struct exec *x)
 	struct jit j;
 	CUlibrary l = NULL;
 	bool ok = get_image(x, &i) && get_jit(x, &j) && get_end(&x->in);
-	CUresult r = ok ? drv.cuLibraryLoadData(&l, i.code, j.option, j.value, j.n, NULL, NULL, 0) : SERVE_BAD;
+	CUresult r =
+		ok ? drv.cuLibraryLoadData(&l, i.code, j.option, j.value, j.n, NULL, NULL, 0) : SERVE_BAD;
 
 	free(i.bytes);
 	if (!ok)
@@ -166,12 +188,24 @@ static CUresult serve_library_load(struct exec *x)
 	return r;
 }
 
-CUresult serve_cuLibraryLoadData(struct exec *x) { return serve_library_load(x); }
-CUresult serve_cuLibraryLoadFromFile(struct exec *x) { return serve_library_load(x); }
+CUresult serve_cuLibraryLoadData(struct exec *x)
+{
+	return serve_library_load(x);
+}
+CUresult serve_cuLibraryLoadFromFile(struct exec *x)
+{
+	return serve_library_load(x);
+}
 
 typedef CUresult param_info(void *, size_t, size_t *, size_t *);
-static CUresult function_param(void *f, size_t i, size_t *off, size_t *n) { return drv.cuFuncGetParamInfo(f, i, off, n); }
-static CUresult kernel_param(void *k, size_t i, size_t *off, size_t *n) { return drv.cuKernelGetParamInfo(k, i, off, n); }
+static CUresult function_param(void *f, size_t i, size_t *off, size_t *n)
+{
+	return drv.cuFuncGetParamInfo(f, i, off, n);
+}
+static CUresult kernel_param(void *k, size_t i, size_t *off, size_t *n)
+{
+	return drv.cuKernelGetParamInfo(k, i, off, n);
+}
 
 /* An array of offset and size in turn; nil when the layout cannot be told. */
 static void put_layout(struct exec *x, void *f, param_info *info)
@@ -209,7 +243,8 @@ static void put_function(struct exec *x, CUfunction f)
 	}
 }
 
-/* The attributes are those on the current context's device, which comes first; without a context there are none. */
+/* The attributes are those on the current context's device, which comes first; without a context there are
+ * none. */
 static void put_kernel(struct exec *x, CUkernel k)
 {
 	CUdevice dev = 0;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Staging memory is mapped by us and registered with the context: when a context dies its registration and events die with it, the mapping stays valid until the
- * stage is found stale. A context is told from a later one at the same address by its id.
+/* Staging memory is mapped by us and registered with the context: when a context dies its registration and
+ * events die with it, the mapping stays valid until the stage is found stale. A context is told from a
+ * later one at the same address by its id.
  *
  * Thread rule: see staging.h; one mutex guards the list of stages and who has which slot. */
 #include "server/staging.h"
@@ -13,7 +14,7 @@
 #include "wire/log.h"
 
 #define SLOTS 4
-#define ASIDE_SLOTS 2       /* for copies that hold a stream: they never wait for what stands behind it */
+#define ASIDE_SLOTS 2 /* for copies that hold a stream: they never wait for what stands behind it */
 #define ALL_SLOTS (SLOTS + ASIDE_SLOTS)
 #define GRANULE 4096u
 #define GRANULES (STAGE_SLOT / GRANULE)
@@ -26,14 +27,14 @@ struct stage {
 	unsigned long long id;
 	uint8_t *base;
 	bool registered;
-	CUdeviceptr device;             /* the arena's address for the device; 0: not mapped */
+	CUdeviceptr device; /* the arena's address for the device; 0: not mapped */
 	struct slot slot[ALL_SLOTS];
 	unsigned turn;
 	CUstream stream;
-	uint8_t used[GRANULES];         /* of the arena behind the slots */
-	CUevent event[POOLED_EVENTS];   /* free ones, for pieces */
+	uint8_t used[GRANULES]; /* of the arena behind the slots */
+	CUevent event[POOLED_EVENTS]; /* free ones, for pieces */
 	unsigned nevents;
-	unsigned pieces;                /* out */
+	unsigned pieces; /* out */
 	bool stale;
 };
 
@@ -70,8 +71,8 @@ static struct stage *stage_create(CUcontext ctx, unsigned long long id)
 	s->ctx = ctx;
 	s->id = id;
 	mode = capture_relax();
-	s->registered = !drv.cuMemHostRegister_v2(s->base, STAGE_BYTES, CU_MEMHOSTREGISTER_PORTABLE |
-		CU_MEMHOSTREGISTER_DEVICEMAP);
+	s->registered = !drv.cuMemHostRegister_v2(
+		s->base, STAGE_BYTES, CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP);
 	if (!s->registered || drv.cuMemHostGetDevicePointer_v2(&s->device, s->base, 0))
 		s->device = 0;
 	if (!s->registered)
@@ -105,10 +106,10 @@ struct stage *stage_get(void)
 	if (drv.cuCtxGetId(ctx, &id))
 		id = 0;
 	pthread_mutex_lock(&lock);
-	for (at = &stages; (s = *at); ) {
+	for (at = &stages; (s = *at);) {
 		if (s->ctx == ctx && s->id == id)
 			break;
-		if (s->ctx == ctx)      /* the same address, another context: that one is gone */
+		if (s->ctx == ctx) /* the same address, another context: that one is gone */
 			s->stale = true;
 		if (s->stale && !s->pieces) {
 			*at = s->next;
@@ -176,8 +177,14 @@ static struct slot *take(struct stage *s, bool aside, bool wait)
 	return NULL;
 }
 
-struct slot *stage_take(struct stage *s, bool aside) { return take(s, aside, true); }
-struct slot *stage_try(struct stage *s, bool aside) { return take(s, aside, false); }
+struct slot *stage_take(struct stage *s, bool aside)
+{
+	return take(s, aside, true);
+}
+struct slot *stage_try(struct stage *s, bool aside)
+{
+	return take(s, aside, false);
+}
 
 CUresult stage_record(struct slot *slot, CUstream stream)
 {
@@ -222,7 +229,10 @@ CUresult stage_put(struct stage *s, struct slot *slot, CUstream stream)
 	return r;
 }
 
-CUstream stage_stream(struct stage *s) { return s->stream; }
+CUstream stage_stream(struct stage *s)
+{
+	return s->stream;
+}
 
 /* The first run of n free granules, or -1. */
 static int arena_find(const struct stage *s, unsigned n)
@@ -299,7 +309,8 @@ CUresult piece_mark(struct piece *p, CUstream stream)
 	CUstreamCaptureMode mode = capture_relax();
 	CUresult r;
 
-	if (p->word_device && drv.cuStreamWriteValue32_v2(stream, p->word_device, 1, CU_STREAM_WRITE_VALUE_DEFAULT))
+	if (p->word_device &&
+		drv.cuStreamWriteValue32_v2(stream, p->word_device, 1, CU_STREAM_WRITE_VALUE_DEFAULT))
 		p->word_device = 0;
 	r = drv.cuEventRecord(p->event, stream);
 	if (r)

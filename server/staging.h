@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Pinned memory of the server's own, through which large copies pass in pieces, and small pieces that wait for their delivery. Per context, made at its
- * first large copy; 6 slots of 1 MiB and an arena of 1 MiB.
+/* Pinned memory of the server's own, through which large copies pass in pieces, and small pieces that wait
+ * for their delivery. Per context, made at its first large copy; 6 slots of 1 MiB and an arena of 1 MiB.
  *
- * Thread rule: all functions run on threads that execute records, with the context current; a slot belongs to its taker until it is given back. */
+ * Thread rule: all functions run on threads that execute records, with the context current; a slot belongs
+ * to its taker until it is given back. */
 #pragma once
 #include <stdbool.h>
 #include <stddef.h>
@@ -13,15 +14,15 @@
 
 struct stage;
 struct slot {
-	uint8_t *p;             /* STAGE_SLOT bytes */
-	CUevent event;          /* the end of the copy that uses it */
+	uint8_t *p; /* STAGE_SLOT bytes */
+	CUevent event; /* the end of the copy that uses it */
 	bool taken, pending;
 };
 
 /* That of the current context. NULL without memory or context. */
 struct stage *stage_get(void);
-/* The next slot whose last copy has ended; waits for one. NULL when the context is lost. `aside`: for a copy on the server's own stream that another
- * stream waits for; these have slots of their own. */
+/* The next slot whose last copy has ended; waits for one. NULL when the context is lost. `aside`: for a
+ * copy on the server's own stream that another stream waits for; these have slots of their own. */
 struct slot *stage_take(struct stage *s, bool aside);
 /* One that is free now, or NULL: for who holds one already, or two threads might wait for each other. */
 struct slot *stage_try(struct stage *s, bool aside);
@@ -34,16 +35,16 @@ void stage_release(struct stage *s, struct slot *slot);
 /* A stream of the server's own in this context that waits for no other: NULL when it cannot be made. */
 CUstream stage_stream(struct stage *s);
 
-/* A small piece of pinned memory for a delivery. Its end is told by an event, and by a word that the stream itself writes, which can be read where no driver
- * function may be called. */
+/* A small piece of pinned memory for a delivery. Its end is told by an event, and by a word that the
+ * stream itself writes, which can be read where no driver function may be called. */
 struct piece {
 	struct stage *stage;
 	uint8_t *p;
-	size_t n, room;         /* bytes of the delivery; with the word behind them */
+	size_t n, room; /* bytes of the delivery; with the word behind them */
 	volatile uint32_t *word;
-	uint64_t word_device;   /* its address for the device; 0: there is none */
+	uint64_t word_device; /* its address for the device; 0: there is none */
 	CUevent event;
-	bool own;               /* an allocation of its own, the arena was full */
+	bool own; /* an allocation of its own, the arena was full */
 };
 struct piece *piece_take(size_t n);
 /* What `stream` has in it now is the delivery's copy. */

@@ -4,11 +4,14 @@
 
 /* On which stream a copy runs, and when its call is over. */
 enum copy_mode {
-	COPY_SYNC,          /* the default stream (FRAME_PTDS: the thread's own), over when the copy is */
-	COPY_ASYNC,         /* the stream that follows */
-	COPY_ASIDE,         /* a stream of the server's own, over when the copy is: the program holds the order by other means */
+	COPY_SYNC, /* the default stream (FRAME_PTDS: the thread's own), over when the copy is */
+	COPY_ASYNC, /* the stream that follows */
+	/* a stream of the server's own, over when the copy is: the program holds the order by other means */
+	COPY_ASIDE,
 };
 
-#define COPY_SMALL      (64u << 10)     /* bytes that the driver itself takes at once from pageable memory */
-#define COPY_DELIVERY   (64u << 10)     /* bytes of a copy to the host that may be told later; larger ones are fetched at their turn */
-#define COPY_DELIVERIES (512u << 10)    /* bytes of all that wait to be told, of one program */
+#define COPY_SMALL (64u << 10) /* bytes that the driver itself takes at once from pageable memory */
+#define COPY_DELIVERY                                                                                        \
+	(64u << 10) /* bytes of a copy to the host that may be told later; larger ones are fetched at their  \
+		       turn */
+#define COPY_DELIVERIES (512u << 10) /* bytes of all that wait to be told, of one program */

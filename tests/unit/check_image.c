@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Images as the shim finds them in a program's memory: kind, exact length, which entries of a fatbin travel; nonsense is refused, and no byte behind an
- * image is looked at. */
+/* Images as the shim finds them in a program's memory: kind, exact length, which entries of a fatbin
+ * travel; nonsense is refused, and no byte behind an image is looked at. */
 #include "devshim/image.c"
 #include <check.h>
 #include <stdio.h>
 #include <sys/mman.h>
 
 static const struct image_target h200 = {.n = 1, .cc = {90}}, two = {.n = 2, .cc = {75, 90}},
-	soft = {.n = 1, .cc = {75}, .ptx_only = true}, forced = {.n = 1, .cc = {90}, .force_ptx = true}, nothing;
+				 soft = {.n = 1, .cc = {75}, .ptx_only = true},
+				 forced = {.n = 1, .cc = {90}, .force_ptx = true}, nothing;
 
 /* Bytes that end at a page without access. */
 static uint8_t *at_the_edge(const void *p, size_t n)
@@ -61,17 +62,27 @@ static void kept(const struct image *i, char *out)
 	ck_assert_uint_eq(fatbin_size(packed, i->part_size[0]), i->part_size[0]);
 	for (left = i->part_size[0] - 16, p += 16; left; p += e.size, left -= e.size) {
 		ck_assert(entry_read(p, left, &e));
-		out += sprintf(out, "%c%u ", e.kind == ENTRY_PTX ? 'p' : e.kind == ENTRY_ELF ? 'e' : '?', e.sm);
+		out += sprintf(out, "%c%u ",
+			e.kind == ENTRY_PTX   ? 'p'
+			: e.kind == ENTRY_ELF ? 'e'
+					      : '?',
+			e.sm);
 	}
 	free(packed);
 }
 
 START_TEST(choice)
 {
-	static const unsigned entries[][3] = {{2, 75, 0}, {2, 80, 0}, {2, 86, 0}, {2, 90, ENTRY_ARCH_SPECIFIC}, {2, 100, 0}, {1, 75, 0},
-		{1, 90, 0}, {1, 120, 0}, {8, 90, 0}};
-	static const struct { const struct image_target *t; const char *want; } cases[] = {
-		{&h200, "e90 ?90 "}, {&two, "e75 e90 ?90 "}, {&soft, "p75 p90 p120 ?90 "}, {&forced, "p90 ?90 "},
+	static const unsigned entries[][3] = {{2, 75, 0}, {2, 80, 0}, {2, 86, 0},
+		{2, 90, ENTRY_ARCH_SPECIFIC}, {2, 100, 0}, {1, 75, 0}, {1, 90, 0}, {1, 120, 0}, {8, 90, 0}};
+	static const struct {
+		const struct image_target *t;
+		const char *want;
+	} cases[] = {
+		{&h200, "e90 ?90 "},
+		{&two, "e75 e90 ?90 "},
+		{&soft, "p75 p90 p120 ?90 "},
+		{&forced, "p90 ?90 "},
 		{&nothing, "e75 e80 e86 e90 e100 p75 p90 p120 ?90 "},
 	};
 	uint8_t bytes[4096];
@@ -133,11 +144,21 @@ END_TEST
 /* The length is the end of whatever lies last: a section with bytes, a table, a segment. */
 START_TEST(elf)
 {
-	static const struct { uint64_t shoff, phoff, section, size; uint32_t type; size_t want; } cases[] = {
-		{64, 0, 200, 100, 1, 300}, {300, 0, 100, 50, 1, 364}, {64, 0, 200, 1u << 30, 8, 128}, {0, 64, 128, 40, 0, 168},
-		{64, 0, (uint64_t)1 << 40, 8, 1, 0}, {64, 0, 200, ~0ull, 1, 0}, {(uint64_t)1 << 50, 0, 0, 0, 1, 0},
+	static const struct {
+		uint64_t shoff, phoff, section, size;
+		uint32_t type;
+		size_t want;
+	} cases[] = {
+		{64, 0, 200, 100, 1, 300},
+		{300, 0, 100, 50, 1, 364},
+		{64, 0, 200, 1u << 30, 8, 128},
+		{0, 64, 128, 40, 0, 168},
+		{64, 0, (uint64_t)1 << 40, 8, 1, 0},
+		{64, 0, 200, ~0ull, 1, 0},
+		{(uint64_t)1 << 50, 0, 0, 0, 1, 0},
 	};
-	uint8_t p[512] = "\x7f" "ELF\2\1\1";
+	uint8_t p[512] = "\x7f"
+			 "ELF\2\1\1";
 	uint16_t sizes[4] = {56, cases[_i].phoff != 0, 64, cases[_i].shoff != 0};
 	struct image i;
 
@@ -168,9 +189,16 @@ END_TEST
 
 START_TEST(text)
 {
-	static const struct { const char *text; bool good; } cases[] = {
-		{".version 7.5\n", true}, {"\n\n  // words\n\t.version 8.0\n.target sm_80", true}, {"", false}, {"\x01\x02\x03\x04.version", false},
-		{"no module at all", false}, {"ab", false},
+	static const struct {
+		const char *text;
+		bool good;
+	} cases[] = {
+		{".version 7.5\n", true},
+		{"\n\n  // words\n\t.version 8.0\n.target sm_80", true},
+		{"", false},
+		{"\x01\x02\x03\x04.version", false},
+		{"no module at all", false},
+		{"ab", false},
 	};
 	size_t n = strlen(cases[_i].text);
 	uint8_t *p = at_the_edge(cases[_i].text, n + 1);
@@ -185,7 +213,8 @@ START_TEST(text)
 }
 END_TEST
 
-/* Every prefix of a sized fatbin, and random bytes behind its magic number, are judged without a look past the end. */
+/* Every prefix of a sized fatbin, and random bytes behind its magic number, are judged without a look past
+ * the end. */
 START_TEST(damaged)
 {
 	static const unsigned entries[][3] = {{2, 90, 0}, {1, 90, 0}, {2, 75, 0}};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The shim's table of address ranges: who holds an address, who may free it, what goes with an owner; and reservations, which keep the program's own
- * mappings out. */
+/* The shim's table of address ranges: who holds an address, who may free it, what goes with an owner; and
+ * reservations, which keep the program's own mappings out. */
 #include "devshim/range.c"
 #include <check.h>
 
@@ -15,10 +15,13 @@ START_TEST(holder_of)
 {
 	struct range r;
 
-	ck_assert(add(0x1000, 0x100, RANGE_DEVICE, 1) && add(0x3000, 0x1000, RANGE_HOST, 1) && add(0x2000, 0, RANGE_DEVICE, 1));
-	ck_assert(!range_find(0xfff, &r) && !range_find(0x1100, &r) && !range_find(0, &r) && !range_find(~0ull, &r));
+	ck_assert(add(0x1000, 0x100, RANGE_DEVICE, 1) && add(0x3000, 0x1000, RANGE_HOST, 1) &&
+		  add(0x2000, 0, RANGE_DEVICE, 1));
+	ck_assert(!range_find(0xfff, &r) && !range_find(0x1100, &r) && !range_find(0, &r) &&
+		  !range_find(~0ull, &r));
 	ck_assert(range_find(0x1000, &r) && range_find(0x10ff, &r) && r.base == 0x1000);
-	ck_assert(range_is_device(&r) && range_is_whole(&r) && range_has(&r, 0x10f0, 16) && !range_has(&r, 0x10f0, 17));
+	ck_assert(range_is_device(&r) && range_is_whole(&r) && range_has(&r, 0x10f0, 16) &&
+		  !range_has(&r, 0x10f0, 17));
 	ck_assert(!range_has(&r, 0x1000, SIZE_MAX));
 	ck_assert(range_find(0x2000, &r) && !range_find(0x2001, &r));
 	ck_assert(range_find(0x3fff, &r) && range_is_host(&r) && !range_is_whole(&r));
@@ -89,11 +92,12 @@ static bool is_held(uint64_t p)
 START_TEST(reservation)
 {
 	uint64_t base = 0x600000000000;
-	void *mine = mmap((void *)(base + 3 * CHUNK), 4096, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+	void *mine = mmap((void *)(base + 3 * CHUNK), 4096, PROT_READ,
+		MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
 
 	ck_assert_ptr_ne(mine, MAP_FAILED);
 	range_reserve(base + 100, 10);
-	range_reserve(base + 200, 10);          /* the same chunk */
+	range_reserve(base + 200, 10); /* the same chunk */
 	ck_assert(is_held(base) && is_held(base + CHUNK - 4096) && !is_held(base + CHUNK));
 	/* Where something of ours lies the rest of what was given is still held. */
 	range_reserve(base + 3 * CHUNK + 0x10000, 0x5000);
