@@ -12,13 +12,11 @@
 #include <string.h>
 #include "devshim/context.h"
 #include "devshim/copy.h"
-#include "devshim/device.h"
 #include "devshim/handle.h"
 #include "devshim/occupancy.h"
 #include "wire/cuda.h"
 #include "wire/limits.h"
 #include "cuda.calls.h"
-#include "cuda.remote.h"
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct function *all;
@@ -72,7 +70,7 @@ static void get_attributes(struct call *c, struct attributes *a)
 	}
 }
 
-static struct attributes *attributes_on(const struct function *f, CUdevice dev)
+struct attributes *function_attributes(const struct function *f, CUdevice dev)
 {
 	struct attributes *a = atomic_load_explicit(&f->attributes, memory_order_acquire);
 
@@ -178,7 +176,7 @@ struct function *function_get(struct call *c, unsigned type, void *parent, const
 		f->laid_out = true;
 		fresh.offset = NULL;
 	}
-	if (a->known && a->device >= 0 && !attributes_on(f, a->device)) {
+	if (a->known && a->device >= 0 && !function_attributes(f, a->device)) {
 		a->next = atomic_load(&f->attributes);
 		atomic_store_explicit(&f->attributes, a, memory_order_release);
 		atomic_fetch_or(&f->asked, 1ull << (a->device % 64));
@@ -192,7 +190,7 @@ struct function *function_get(struct call *c, unsigned type, void *parent, const
 }
 
 /* Asks for name, layout and attributes of a function whose handle is all that is known. */
-static CUresult ask(struct function *f)
+CUresult function_ask(struct function *f)
 {
 	unsigned type = handle_type(f->handle);
 	struct call c;
@@ -229,7 +227,7 @@ struct function *function_of(const void *h)
 
 	if (__builtin_expect(!(atomic_load_explicit(&f->asked, memory_order_relaxed) & bit), 0)) {
 		atomic_fetch_or(&f->asked, bit);
-		ask(f);
+		function_ask(f);
 	}
 	return f;
 }
@@ -252,367 +250,11 @@ void function_drop_parent(void *parent)
 
 bool function_attribute(const struct function *f, CUfunction_attribute a, CUdevice dev, int *v)
 {
-	struct attributes *k = attributes_on(f, dev);
+	struct attributes *k = function_attributes(f, dev);
 
 	if ((unsigned)a >= ATTRIBUTES || !k ||
 		!(atomic_load_explicit(&k->known, memory_order_acquire) >> a & 1))
 		return false;
 	*v = atomic_load_explicit(&k->value[a], memory_order_relaxed);
 	return true;
-}
-
-/* ---- questions */
-
-CUresult cuFuncGetAttribute(int *pi, CUfunction_attribute attrib, CUfunction hfunc)
-{
-	struct context *c;
-	CUresult r = context_check(&c);
-
-	if (r)
-		return r;
-	struct function *f = function_of(hfunc);
-
-	if (!f)
-		return CUDA_ERROR_INVALID_HANDLE;
-	if (!pi)
-		return CUDA_ERROR_INVALID_VALUE;
-	return function_attribute(f, attrib, c->device, pi) ? CUDA_SUCCESS
-							    : remote_cuFuncGetAttribute(pi, attrib, hfunc);
-}
-
-CUresult cuKernelGetAttribute(int *pi, CUfunction_attribute attrib, CUkernel kernel, CUdevice dev)
-{
-	CUresult r = process_check();
-
-	if (r)
-		return r;
-	struct function *f = function_of(kernel);
-
-	if (!f || handle_type(kernel) != HANDLE_CUkernel)
-		return CUDA_ERROR_INVALID_HANDLE;
-	if (!pi)
-		return CUDA_ERROR_INVALID_VALUE;
-	return function_attribute(f, attrib, dev, pi) ? CUDA_SUCCESS
-						      : remote_cuKernelGetAttribute(pi, attrib, kernel, dev);
-}
-
-/* Settings that the driver is known to take: a shared size within the device's limit, a carve-out in
- * percent. */
-static bool acceptable(const struct function *f, CUfunction_attribute a, int v, CUdevice dev)
-{
-	int fixed;
-
-	switch ((int)a) {
-	case CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES:
-		return v >= 0 && function_attribute(f, CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES, dev, &fixed) &&
-		       v <= device_attribute(dev, CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN, 0) -
-				       fixed;
-	case CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT: return v >= -1 && v <= 100;
-	default: return false;
-	}
-}
-
-static void note_attribute(struct function *f, CUfunction_attribute a, int v, CUdevice dev)
-{
-	struct attributes *k = attributes_on(f, dev);
-
-	if (k && (unsigned)a < ATTRIBUTES) {
-		atomic_store_explicit(&k->value[a], v, memory_order_relaxed);
-		atomic_fetch_or_explicit(&k->known, 1u << a, memory_order_release);
-	}
-	occupancy_forget(f);
-}
-
-static CUresult finish_set(struct call *c, struct function *f, CUfunction_attribute a, int v, CUdevice dev)
-{
-	CUresult r;
-
-	if (acceptable(f, a, v, dev)) {
-		r = call_post(c);
-	} else {
-		r = call_wait(c);
-		r = call_end(c, r);
-	}
-	if (!r)
-		note_attribute(f, a, v, dev);
-	return r;
-}
-
-CUresult cuFuncSetAttribute(CUfunction hfunc, CUfunction_attribute attrib, int value)
-{
-	struct context *ctx;
-	struct call c;
-	CUresult r = context_check(&ctx);
-
-	if (r)
-		return r;
-	struct function *f = function_of(hfunc);
-
-	r = call_begin(&c, CALL_cuFuncSetAttribute);
-	if (r)
-		return r;
-	if (!f || !put_handle(&c, HANDLE_CUfunction, hfunc))
-		return CUDA_ERROR_INVALID_HANDLE;
-	put_i64(&c.out, attrib);
-	put_i64(&c.out, value);
-	return finish_set(&c, f, attrib, value, ctx->device);
-}
-
-CUresult cuKernelSetAttribute(CUfunction_attribute attrib, int val, CUkernel kernel, CUdevice dev)
-{
-	struct function *f;
-	struct call c;
-	CUresult r = process_check();
-
-	if (r)
-		return r;
-	f = function_of(kernel);
-	r = call_begin(&c, CALL_cuKernelSetAttribute);
-	if (r)
-		return r;
-	put_i64(&c.out, attrib);
-	put_i64(&c.out, val);
-	if (!f || !put_handle(&c, HANDLE_CUkernel, kernel))
-		return CUDA_ERROR_INVALID_HANDLE;
-	if (!put_device(&c, dev))
-		return CUDA_ERROR_INVALID_DEVICE;
-	return finish_set(&c, f, attrib, val, dev);
-}
-
-static bool is_cache_config(CUfunc_cache v)
-{
-	return (unsigned)v <= CU_FUNC_CACHE_PREFER_EQUAL;
-}
-
-CUresult cuFuncSetCacheConfig(CUfunction hfunc, CUfunc_cache config)
-{
-	struct context *ctx;
-	struct call c;
-	CUresult r = context_check(&ctx);
-
-	if (!r)
-		r = call_begin(&c, CALL_cuFuncSetCacheConfig);
-	if (r)
-		return r;
-	if (!put_handle(&c, HANDLE_CUfunction, hfunc))
-		return CUDA_ERROR_INVALID_HANDLE;
-	put_i64(&c.out, config);
-	if (is_cache_config(config))
-		return call_post(&c);
-	r = call_wait(&c);
-	return call_end(&c, r);
-}
-
-CUresult cuKernelSetCacheConfig(CUkernel kernel, CUfunc_cache config, CUdevice dev)
-{
-	struct call c;
-	CUresult r = call_begin(&c, CALL_cuKernelSetCacheConfig);
-
-	if (r)
-		return r;
-	if (!put_handle(&c, HANDLE_CUkernel, kernel))
-		return CUDA_ERROR_INVALID_HANDLE;
-	put_i64(&c.out, config);
-	if (!put_device(&c, dev))
-		return CUDA_ERROR_INVALID_DEVICE;
-	if (is_cache_config(config))
-		return call_post(&c);
-	r = call_wait(&c);
-	return call_end(&c, r);
-}
-
-/* The name of a function is its handle's when it was found by name; `name` may be the same for many. */
-static CUresult name_of(const char **name, const void *h, unsigned type)
-{
-	CUresult r = process_check();
-	struct function *f = r || handle_type(h) != type ? NULL : function_of(h);
-
-	if (r)
-		return r;
-	if (!f)
-		return CUDA_ERROR_INVALID_HANDLE;
-	if (!name)
-		return CUDA_ERROR_INVALID_VALUE;
-	if (!f->name && (r = ask(f)))
-		return r;
-	*name = f->name;
-	return CUDA_SUCCESS;
-}
-
-CUresult cuFuncGetName(const char **name, CUfunction hfunc)
-{
-	return name_of(name, hfunc, HANDLE_CUfunction);
-}
-CUresult cuKernelGetName(const char **name, CUkernel hfunc)
-{
-	return name_of(name, hfunc, HANDLE_CUkernel);
-}
-
-static CUresult param_info(const void *h, unsigned type, size_t i, size_t *offset, size_t *size)
-{
-	CUresult r = process_check();
-	struct function *f = r || handle_type(h) != type ? NULL : function_of(h);
-
-	if (r)
-		return r;
-	if (!f)
-		return CUDA_ERROR_INVALID_HANDLE;
-	if (!f->laid_out)
-		return CUDA_ERROR_NOT_SUPPORTED;
-	if (!offset || i >= f->nparams)
-		return CUDA_ERROR_INVALID_VALUE;
-	*offset = f->offset[i];
-	if (size)
-		*size = f->size[i];
-	return CUDA_SUCCESS;
-}
-
-CUresult cuFuncGetParamInfo(CUfunction func, size_t i, size_t *offset, size_t *size)
-{
-	return param_info(func, HANDLE_CUfunction, i, offset, size);
-}
-
-CUresult cuKernelGetParamInfo(CUkernel kernel, size_t i, size_t *offset, size_t *size)
-{
-	return param_info(kernel, HANDLE_CUkernel, i, offset, size);
-}
-
-/* Attributes were read from it, so the driver has loaded it. */
-CUresult cuFuncIsLoaded(CUfunctionLoadingState *state, CUfunction function)
-{
-	CUresult r = process_check();
-
-	if (r)
-		return r;
-	if (!function_of(function))
-		return CUDA_ERROR_INVALID_HANDLE;
-	if (!state)
-		return CUDA_ERROR_INVALID_VALUE;
-	*state = CU_FUNCTION_LOADING_STATE_LOADED;
-	return CUDA_SUCCESS;
-}
-
-CUresult cuFuncLoad(CUfunction function)
-{
-	struct context *c;
-	CUresult r = context_check(&c);
-
-	if (r)
-		return r;
-	return function_of(function) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
-}
-
-CUresult cuFuncGetModule(CUmodule *hmod, CUfunction hfunc)
-{
-	struct context *c;
-	CUresult r = context_check(&c);
-
-	if (r)
-		return r;
-	struct function *f = function_of(hfunc);
-
-	if (!f)
-		return CUDA_ERROR_INVALID_HANDLE;
-	if (!hmod)
-		return CUDA_ERROR_INVALID_VALUE;
-	if (handle_live(HANDLE_CUlibrary, f->parent))
-		return cuLibraryGetModule(hmod, f->parent);
-	*hmod = f->parent;
-	return CUDA_SUCCESS;
-}
-
-CUresult cuKernelGetLibrary(CUlibrary *pLib, CUkernel kernel)
-{
-	CUresult r = process_check();
-
-	if (r)
-		return r;
-	struct function *f = handle_data(HANDLE_CUkernel, kernel);
-
-	if (!f)
-		return CUDA_ERROR_INVALID_HANDLE;
-	if (!pLib)
-		return CUDA_ERROR_INVALID_VALUE;
-	*pLib = f->parent;
-	return CUDA_SUCCESS;
-}
-
-CUresult cuKernelGetFunction(CUfunction *pFunc, CUkernel kernel)
-{
-	struct context *ctx;
-	struct call c;
-	CUresult r = context_check(&ctx);
-
-	if (r)
-		return r;
-	struct function *k = handle_data(HANDLE_CUkernel, kernel), *f;
-
-	if (!k)
-		return CUDA_ERROR_INVALID_HANDLE;
-	if (!pFunc)
-		return CUDA_ERROR_INVALID_VALUE;
-	pthread_mutex_lock(&lock);
-	void *known = k->resolved_in == ctx->handle ? atomic_load(&k->resolved) : NULL;
-
-	pthread_mutex_unlock(&lock);
-	if (known && handle_live(HANDLE_CUfunction, known)) {
-		*pFunc = known;
-		return CUDA_SUCCESS;
-	}
-	copy_drain();
-	r = call_begin(&c, CALL_cuKernelGetFunction);
-	if (r)
-		return r;
-	if (!put_handle(&c, HANDLE_CUkernel, kernel))
-		return CUDA_ERROR_INVALID_HANDLE;
-	r = call_wait(&c);
-	f = r ? NULL : function_get(&c, HANDLE_CUfunction, k->parent, k->name);
-	r = call_end(&c, r);
-	if (r)
-		return r;
-	if (!f)
-		return CUDA_ERROR_OUT_OF_MEMORY;
-	pthread_mutex_lock(&lock);
-	k->resolved_in = ctx->handle;
-	atomic_store(&k->resolved, f->handle);
-	pthread_mutex_unlock(&lock);
-	*pFunc = f->handle;
-	return CUDA_SUCCESS;
-}
-
-/* Bank sizes are fixed on every device of today: accepted and without effect, as in the driver. */
-CUresult cuFuncSetSharedMemConfig(CUfunction hfunc, CUsharedconfig config)
-{
-	struct context *c;
-	CUresult r = context_check(&c);
-
-	if (r)
-		return r;
-	if (!function_of(hfunc))
-		return CUDA_ERROR_INVALID_HANDLE;
-	return (unsigned)config <= CU_SHARED_MEM_CONFIG_EIGHT_BYTE_BANK_SIZE ? CUDA_SUCCESS
-									     : CUDA_ERROR_INVALID_VALUE;
-}
-
-/* A profiler would have to run beside the server's driver. */
-CUresult cuProfilerInitialize(const char *configFile, const char *outputFile, CUoutput_mode outputMode)
-{
-	(void)configFile;
-	(void)outputFile;
-	(void)outputMode;
-	return call_unsupported("cuProfilerInitialize", "the profiler is of the GPU host");
-}
-
-CUresult cuProfilerStart(void)
-{
-	struct context *c;
-
-	return context_check(&c);
-}
-
-CUresult cuProfilerStop(void)
-{
-	struct context *c;
-
-	return context_check(&c);
 }

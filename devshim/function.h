@@ -48,6 +48,10 @@ struct function *function_of(const void *f);
 struct function *function_get(struct call *c, unsigned type, void *parent, const char *name);
 /* Notes handles that came by enumeration. */
 struct function *function_note(void *handle, unsigned type, void *parent);
+/* All that is known of its attributes on a device, or NULL. */
+struct attributes *function_attributes(const struct function *f, CUdevice dev);
+/* Asks the server for name, layout and attributes in the current context. */
+CUresult function_ask(struct function *f);
 /* An attribute on a device if it is known. */
 bool function_attribute(const struct function *f, CUfunction_attribute a, CUdevice dev, int *v);
 /* Functions of a module or kernels of a library, whose handles die with it. */

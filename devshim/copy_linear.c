@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The copy calls of one run of bytes: what their addresses are, whether the ranges hold, and a box of one row
+ * for copy.c.
+ *
+ * Thread rule: any thread. */
+#include "devshim/call.h"
+#include "devshim/context.h"
+#include "devshim/copy.h"
+#include "devshim/range.h"
+#include "devshim/work.h"
+#include "wire/cuda.h"
+#include "wire/limits.h"
+#include "cuda.calls.h"
+
+/* What an address is. Returns false when the table shows that the copy would leave its range. */
+static bool linear_side(struct copy_side *s, uint64_t p, size_t n, bool host)
+{
+	struct range r;
+
+	*s = (struct copy_side){.address = p, .pitch = n, .height = 1};
+	if (!range_find(p, &r)) {
+		s->type = host ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_DEVICE;
+		return true;
+	}
+	s->type = range_is_host(&r) ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_DEVICE;
+	if (!range_has(&r, p, n))
+		/* Behind pinned memory there may be more of the program's, behind a mapping another. */
+		return range_is_host(&r) ? host : !range_is_whole(&r);
+	s->pinned = range_is_host(&r);
+	s->known = !s->pinned;
+	return true;
+}
+
+CUresult copy_linear(
+	uint64_t dst, bool dst_host, uint64_t src, bool src_host, size_t n, bool async, CUstream stream)
+{
+	struct context *ctx;
+	struct copy k = {.w = n, .h = 1, .d = 1, .linear = true};
+	CUresult r = context_check(&ctx);
+
+	if (r)
+		return r;
+	if (async && !work_of(stream))
+		return handle_error(HANDLE_CUstream);
+	if (!n)
+		return CUDA_SUCCESS;
+	if (!dst || !src || n > LIMIT_BULK || !linear_side(&k.dst, dst, n, dst_host) ||
+		!linear_side(&k.src, src, n, src_host))
+		return CUDA_ERROR_INVALID_VALUE;
+	return copy_run(&k, async, stream);
+}
+
+#define ADDRESS(p) ((uint64_t)(uintptr_t)(p))
+
+CUresult cuMemcpyHtoD_v2(CUdeviceptr dst, const void *src, size_t n)
+{
+	return copy_linear(dst, false, ADDRESS(src), true, n, false, NULL);
+}
+
+CUresult cuMemcpyHtoDAsync_v2(CUdeviceptr dst, const void *src, size_t n, CUstream s)
+{
+	return copy_linear(dst, false, ADDRESS(src), true, n, true, s);
+}
+
+CUresult cuMemcpyDtoH_v2(void *dst, CUdeviceptr src, size_t n)
+{
+	return copy_linear(ADDRESS(dst), true, src, false, n, false, NULL);
+}
+
+CUresult cuMemcpyDtoHAsync_v2(void *dst, CUdeviceptr src, size_t n, CUstream s)
+{
+	return copy_linear(ADDRESS(dst), true, src, false, n, true, s);
+}
+
+CUresult cuMemcpyDtoD_v2(CUdeviceptr dst, CUdeviceptr src, size_t n)
+{
+	return copy_linear(dst, false, src, false, n, false, NULL);
+}
+
+CUresult cuMemcpyDtoDAsync_v2(CUdeviceptr dst, CUdeviceptr src, size_t n, CUstream s)
+{
+	return copy_linear(dst, false, src, false, n, true, s);
+}
+
+/* Unified: an address that no table holds is the program's. */
+CUresult cuMemcpy(CUdeviceptr dst, CUdeviceptr src, size_t n)
+{
+	return copy_linear(dst, true, src, true, n, false, NULL);
+}
+
+CUresult cuMemcpyAsync(CUdeviceptr dst, CUdeviceptr src, size_t n, CUstream s)
+{
+	return copy_linear(dst, true, src, true, n, true, s);
+}
+
+/* Addresses name their device by themselves, so the contexts say nothing new. */
+CUresult cuMemcpyPeer(CUdeviceptr dst, CUcontext dctx, CUdeviceptr src, CUcontext sctx, size_t n)
+{
+	(void)dctx;
+	(void)sctx;
+	return copy_linear(dst, false, src, false, n, false, NULL);
+}
+
+CUresult cuMemcpyPeerAsync(
+	CUdeviceptr dst, CUcontext dctx, CUdeviceptr src, CUcontext sctx, size_t n, CUstream s)
+{
+	(void)dctx;
+	(void)sctx;
+	return copy_linear(dst, false, src, false, n, true, s);
+}
