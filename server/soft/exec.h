@@ -119,6 +119,7 @@ struct warp {
 	struct frame *free_frames;      /* linked by up; their constants are set */
 	uint32_t nframes;
 	uint64_t wake_ns;               /* EV_SLEEP */
+	uint32_t lanes_bits;            /* what lanes_mask says */
 	_Alignas(64) int32_t lanes_mask[LANES];
 	_Alignas(64) int32_t pred_mask[LANES];
 	struct frame base;

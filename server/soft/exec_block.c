@@ -106,14 +106,26 @@ static const struct op *join_point(const struct warp *w, const struct split *s)
 	return limit;
 }
 
+/* The mask as lanes, four at a time. */
+static void spread(struct warp *w, uint32_t mask)
+{
+#define FOUR(m) {-((m) & 1), -((m) >> 1 & 1), -((m) >> 2 & 1), -((m) >> 3 & 1)}
+	static const int32_t four[16][4] = {FOUR(0), FOUR(1), FOUR(2), FOUR(3), FOUR(4), FOUR(5), FOUR(6), FOUR(7), FOUR(8), FOUR(9), FOUR(10), FOUR(11),
+		FOUR(12), FOUR(13), FOUR(14), FOUR(15)};
+#undef FOUR
+	w->lanes_bits = mask;
+	for (int k = 0; k < 8; k++)
+		memcpy(w->lanes_mask + 4 * k, four[mask >> 4 * k & 15], sizeof four[0]);
+}
+
 static const struct op *interpret(struct warp *w, struct split *s)
 {
 	const struct op *o = s->pc;
 	w->r = s->f->regs;
 	w->mask = s->mask;
 	w->lm = w->lanes_mask;
-	for (int l = 0; l < LANES; l++)
-		w->lanes_mask[l] = -(int32_t)(s->mask >> l & 1);
+	if (w->lanes_bits != s->mask)
+		spread(w, s->mask);
 	const struct op *limit = w->limit = w->nsplits > 1 ? join_point(w, s) : STOP;
 	if (s->mask == ~0u) {
 		do
