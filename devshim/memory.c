@@ -38,7 +38,6 @@ CUresult cuMemAlloc_v2(CUdeviceptr *dptr, size_t bytesize)
 	if (!dptr)
 		return CUDA_ERROR_INVALID_VALUE;
 	*dptr = 0;
-	copy_drain();
 	r = bytesize ? remote_cuMemAlloc_v2(dptr, bytesize) : CUDA_ERROR_INVALID_VALUE;
 	return r ? r : note(*dptr, bytesize, RANGE_DEVICE, NULL);
 }
