@@ -23,8 +23,12 @@ build() # PROGRAM SOURCE...
 		"$B/obj/wire/log.o" -lm -lpthread
 }
 build insn tests/soft/engine/check_insn.c tests/soft/engine/model_*.c
+build memory tests/soft/engine/check_memory.c
+build warp tests/soft/engine/check_warp.c
 for simd in sse2 avx2 avx512; do
 	"$tmp/insn" $simd
+	"$tmp/memory" $simd
+	"$tmp/warp" $simd
 done
 build mutate tests/soft/engine/check_mutate.c
 "$tmp/mutate" 400 tests/soft/engine/*.ptx
