@@ -55,14 +55,15 @@ struct batch {
 struct room { uint8_t ioctl[16384]; uint8_t *large; size_t large_len; };
 static _Thread_local struct room *room __attribute__((tls_model("initial-exec")));
 
-/* Raw system calls: libc's pwrite and pread are cancellation points, which the application's API calls must
+/* A write that the daemon has parked for long comes back with EAGAIN: its queue is full because the GPU is behind. The same batch number goes
+ * again, for as long as the daemon finds the server alive. Raw system calls: libc's pwrite and pread are cancellation points, which the application's API calls must
  * not be. */
 static long ctl_writev(const struct iovec *v, int n, int64_t at)
 {
 	long r;
 	do
 		r = syscall(SYS_pwritev, channel.fd, v, n, at, 0);
-	while (r < 0 && errno == EINTR);
+	while (r < 0 && (errno == EINTR || errno == EAGAIN));
 	return r < 0 ? -errno : r;
 }
 

@@ -28,7 +28,6 @@
 
 int transport_options(int fd, bool nonblocking)
 {
-	unsigned dead = TIME_DEAD;
 	int one = 1, flags = fcntl(fd, F_GETFL), domain = 0;
 	socklen_t n = sizeof domain;
 
@@ -38,10 +37,9 @@ int transport_options(int fd, bool nonblocking)
 		return -errno;
 	if (domain == AF_UNIX)
 		return 0;
-	if (setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one) ||
-	    setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &dead, sizeof dead))
-		return -errno;
-	return 0;
+	/* No TCP_USER_TIMEOUT: it also ends a connection whose live peer takes nothing for a while because its GPU is behind. The heartbeat tells the
+	 * two apart. */
+	return setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one) ? -errno : 0;
 }
 
 bool transport_is_bye(const void *p, size_t n)

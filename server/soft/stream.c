@@ -100,6 +100,7 @@ static void step(struct stream *s)
 		context_fail(c, r);
 	s->running = false;
 	s->head = op->next;
+	s->pending--;
 	if (!s->head)
 		s->tail = NULL;
 	mark_end(op->mark);
@@ -213,6 +214,7 @@ static CUresult queue(struct stream *s, struct work *w, struct mark **marks, uns
 	else
 		s->head = op;
 	s->tail = op;
+	s->pending++;
 	pthread_cond_signal(&s->wake);
 	return CUDA_SUCCESS;
 }
@@ -228,7 +230,13 @@ CUresult stream_submit(struct stream *s, struct work *w, struct mark **mark)
 		work_finish(w);
 		return r;
 	}
-	return s->capture ? capture_add(s, w) : queue(s, w, NULL, 0, true, mark);
+	/* As a real device's queue: the call waits for room. */
+	object_ref(s);
+	while (!s->capture && s->pending >= STREAM_DEPTH)
+		pthread_cond_wait(&soft.progress, &soft.lock);
+	r = s->capture ? capture_add(s, w) : queue(s, w, NULL, 0, true, mark);
+	object_unref(s);
+	return r;
 }
 
 CUresult stream_wait_marks(struct stream *s, struct mark **marks, unsigned n, struct mark **mark)

@@ -38,6 +38,7 @@ struct stream {
 	bool closing;
 	pthread_cond_t wake;        /* for the runner */
 	struct op *head, *tail;
+	unsigned pending;           /* operations in that list */
 	struct mark *last;          /* of the newest work; NULL: none yet */
 	CUsynchronizationPolicy policy;
 	CUaccessPolicyWindow window;
@@ -48,6 +49,7 @@ struct stream {
 	unsigned ntips;
 };
 
+#define STREAM_DEPTH 1024       /* operations that a stream holds before a call has to wait */
 #define STREAM_PRIORITY_GREATEST (-5)    /* the range is 0 (least) to this */
 
 /* The stream that an API argument means, 0, 1 and 2 included. Error: the code in *why. */
