@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Functions without a body that kernels may call: vprintf, __assertfail, malloc, free. The device heap has the limit of cuCtxSetLimit and lives in
- * device memory, each block an allocation with a header, so that it survives its launch as on a GPU.
+/* Functions without a body that kernels may call: vprintf, __assertfail, malloc, free. The device heap has
+ * the limit of cuCtxSetLimit and lives in device memory, each block an allocation with a header, so that it
+ * survives its launch as on a GPU.
  *
  * Thread rule: the heap has a lock. */
 #include "server/soft/builtin.h"
@@ -10,13 +11,24 @@
 #include <string.h>
 #include "server/soft/memory.h"
 
-enum { ASSERT = 710, LAUNCH_FAILED = 719, CHUNK = 1 << 20, MIN_PIECE = 32, HEAP_ALIGN = 16, CLASSES = 40, MAX_NAME = 256 };
+enum {
+	ASSERT = 710,
+	LAUNCH_FAILED = 719,
+	CHUNK = 1 << 20,
+	MIN_PIECE = 32,
+	HEAP_ALIGN = 16,
+	CLASSES = 40,
+	MAX_NAME = 256
+};
 #define MAGIC 0x70616568636f7331ull
 
 int builtin_find(const char *name)
 {
-	static const struct { const char *name; int id; } t[] = {{"vprintf", BUILTIN_PRINTF}, {"__assertfail", BUILTIN_ASSERT},
-		{"malloc", BUILTIN_MALLOC}, {"free", BUILTIN_FREE}, {"__nanosleep", BUILTIN_NANO}};
+	static const struct {
+		const char *name;
+		int id;
+	} t[] = {{"vprintf", BUILTIN_PRINTF}, {"__assertfail", BUILTIN_ASSERT}, {"malloc", BUILTIN_MALLOC},
+		{"free", BUILTIN_FREE}, {"__nanosleep", BUILTIN_NANO}};
 	for (unsigned k = 0; k < sizeof t / sizeof *t; k++)
 		if (!strcmp(t[k].name, name))
 			return t[k].id;
@@ -24,7 +36,9 @@ int builtin_find(const char *name)
 }
 
 /* Freed pieces wait in a list per power of two. A piece's header is in front of it. */
-struct piece { uint64_t magic, size; };
+struct piece {
+	uint64_t magic, size;
+};
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static uint64_t heap_limit = 8 << 20, heap_used, chunk, chunk_end;
 static uint64_t free_list[CLASSES];
@@ -101,7 +115,8 @@ bool heap_free(uint64_t p)
 	return ok;
 }
 
-static uint64_t word(const struct warp *w, const struct call_info *ci, unsigned arg, uint32_t l, unsigned bytes)
+static uint64_t word(
+	const struct warp *w, const struct call_info *ci, unsigned arg, uint32_t l, unsigned bytes)
 {
 	if (arg >= ci->nargs)
 		return 0;
@@ -142,21 +157,23 @@ static void assertion(struct warp *w, const struct call_info *ci, uint32_t l)
 	text_at(word(w, ci, 0, l, 8), text);
 	text_at(word(w, ci, 1, l, 8), file);
 	text_at(word(w, ci, 3, l, 8), func);
-	fprintf(stderr, "%s:%u: %s: block: [%u,%u,%u], thread: [%u,%u,%u] Assertion `%s` failed.\n", file, (unsigned)word(w, ci, 2, l, 4), func,
-	        b->ctaid[0], b->ctaid[1], b->ctaid[2], t % e->block[0], t / e->block[0] % e->block[1], t / e->block[0] / e->block[1], text);
+	fprintf(stderr, "%s:%u: %s: block: [%u,%u,%u], thread: [%u,%u,%u] Assertion `%s` failed.\n", file,
+		(unsigned)word(w, ci, 2, l, 4), func, b->ctaid[0], b->ctaid[1], b->ctaid[2], t % e->block[0],
+		t / e->block[0] % e->block[1], t / e->block[0] / e->block[1], text);
 }
 
 int builtin_call(struct warp *w, const struct call_info *ci)
 {
 	int r = 0;
-	FOR_LANES(w, l) {
+	FOR_LANES(w, l)
+	{
 		switch (ci->builtin_id) {
 		case BUILTIN_PRINTF:
-			result(w, ci, l, (uint32_t)printf_lane(w->block->launch->out, word(w, ci, 0, l, 8), word(w, ci, 1, l, 8)));
+			result(w, ci, l,
+				(uint32_t)printf_lane(
+					w->block->launch->out, word(w, ci, 0, l, 8), word(w, ci, 1, l, 8)));
 			break;
-		case BUILTIN_MALLOC:
-			result(w, ci, l, heap_alloc(word(w, ci, 0, l, 8)));
-			break;
+		case BUILTIN_MALLOC: result(w, ci, l, heap_alloc(word(w, ci, 0, l, 8))); break;
 		case BUILTIN_FREE:
 			if (!heap_free(word(w, ci, 0, l, 8)))
 				r = LAUNCH_FAILED;
@@ -165,10 +182,8 @@ int builtin_call(struct warp *w, const struct call_info *ci)
 			assertion(w, ci, l);
 			r = ASSERT;
 			break;
-		case BUILTIN_NANO:
-			break;
-		default:
-			return LAUNCH_FAILED;
+		case BUILTIN_NANO: break;
+		default: return LAUNCH_FAILED;
 		}
 	}
 	return r;

@@ -14,9 +14,10 @@ int builtin_find(const char *name);
 int builtin_call(struct warp *w, const struct call_info *ci);
 
 /* printf.c */
-struct printf_buffer *printf_open(void);        /* at launch, so that output keeps the launch order */
-void printf_close(struct printf_buffer *b);     /* when the launch has ended */
-/* One call by one thread. `args` is what the kernel passed: a device address of packed values, or 0. Returns what printf returns. */
+struct printf_buffer *printf_open(void); /* at launch, so that output keeps the launch order */
+void printf_close(struct printf_buffer *b); /* when the launch has ended */
+/* One call by one thread. `args` is what the kernel passed: a device address of packed values, or 0. Returns
+ * what printf returns. */
 int printf_lane(struct printf_buffer *b, uint64_t format, uint64_t args);
 
 uint64_t heap_alloc(uint64_t bytes);

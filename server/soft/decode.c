@@ -32,7 +32,8 @@ struct op *emit_raw(struct decoder *d)
 	}
 	d->ops = o;
 	o += d->nops++;
-	*o = (struct op){.line = d->i ? d->i->line : 0, .d = NONE, .a = NONE, .b = NONE, .c = NONE, .e = NONE};
+	*o = (struct op){
+		.line = d->i ? d->i->line : 0, .d = NONE, .a = NONE, .b = NONE, .c = NONE, .e = NONE};
 	return o;
 }
 
@@ -126,7 +127,8 @@ uint32_t temp(struct decoder *d, unsigned width)
 
 static uint32_t constant_slot(struct decoder *d, uint64_t value, unsigned width, unsigned sr)
 {
-	struct constant **b = &d->bucket[(value ^ value >> 29 ^ value >> 52 ^ sr * 7 ^ width) % CONST_BUCKETS];
+	struct constant **b =
+		&d->bucket[(value ^ value >> 29 ^ value >> 52 ^ sr * 7 ^ width) % CONST_BUCKETS];
 	for (struct constant *k = *b; k; k = k->next)
 		if (k->value == value && k->width == width && k->sreg == sr)
 			return k->slot;
@@ -203,7 +205,7 @@ static uint32_t variable(struct decoder *d, struct ptx_var *v, int64_t off, unsi
 	}
 	if (v->space == SP_GLOBAL || v->space == SP_CONST) {
 		if (!v->address && v->type != T_TEXREF && v->type != T_SURFREF && v->type != T_SAMPLERREF)
-			uncover(d);     /* an extern that no text defines */
+			uncover(d); /* an extern that no text defines */
 		return constant(d, v->address + (uint64_t)off, width);
 	}
 	uint64_t at = v->address;
@@ -291,21 +293,19 @@ uint32_t source(struct decoder *d, const struct ptx_operand *o, enum ptx_type t,
 		return constant(d, v, width);
 	}
 	case OP_FLT32:
-	case OP_FLT64:
-		return literal(d, o, t, width);
-	case OP_VAR:
-		return variable(d, o->var, o->off, width);
+	case OP_FLT64: return literal(d, o, t, width);
+	case OP_VAR: return variable(d, o->var, o->off, width);
 	case OP_FUNC: {
 		struct ptx_func *f = o->func->def ? o->func->def : o->func;
 		return constant(d, ir_func_value(d->m, f), width);
 	}
 	case OP_SREG: {
-		unsigned have = o->reg == SR_CLOCK64 || o->reg == SR_GLOBALTIMER || o->reg == SR_PM ? 8 : sreg_width(o->reg);
+		unsigned have = o->reg == SR_CLOCK64 || o->reg == SR_GLOBALTIMER || o->reg == SR_PM
+					? 8
+					: sreg_width(o->reg);
 		return resize(d, sreg(d, o->reg), have, width);
 	}
-	default:
-		uncover(d);
-		return constant(d, 0, width);
+	default: uncover(d); return constant(d, 0, width);
 	}
 }
 
@@ -333,7 +333,11 @@ void finish_widen(struct decoder *d)
 {
 	for (unsigned k = 0; k < d->nwiden; k++) {
 		struct widen *x = &d->widen[k];
-		emit3(d, x->to == 4 ? "lo_b32" : x->sign ? "cvt_s64_s32" : "cvt_u64_u32", x->reg, x->temp, NONE, NONE);
+		emit3(d,
+			x->to == 4 ? "lo_b32"
+			: x->sign  ? "cvt_s64_s32"
+				   : "cvt_u64_u32",
+			x->reg, x->temp, NONE, NONE);
 	}
 	d->nwiden = 0;
 }
@@ -364,5 +368,8 @@ void emit_mode(struct decoder *d, unsigned csr)
 unsigned mode_of(const struct ptx_mnem *m, bool flush)
 {
 	unsigned csr = flush && ptx_has(m, MOD_FTZ) ? 0x8040 : 0;
-	return csr | (ptx_has(m, MOD_RZ) ? 0x6000 : ptx_has(m, MOD_RM) ? 0x2000 : ptx_has(m, MOD_RP) ? 0x4000 : 0);
+	return csr | (ptx_has(m, MOD_RZ)          ? 0x6000
+			     : ptx_has(m, MOD_RM) ? 0x2000
+			     : ptx_has(m, MOD_RP) ? 0x4000
+						  : 0);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* From instructions to operations: slots for registers and constants, a handler for each operation, branches resolved. decode.c has the core;
- * decode_*.c have one family of instructions each. Private to decode*.c but for decode_function.
+/* From instructions to operations: slots for registers and constants, a handler for each operation, branches
+ * resolved. decode.c has the core; decode_*.c have one family of instructions each. Private to decode*.c but
+ * for decode_function.
  *
  * Thread rule: the caller holds the module's lock. */
 #pragma once
@@ -10,10 +11,21 @@
 enum { SLOT32 = 4 * LANES, SLOT64 = 8 * LANES, NO_SLOT = -1, MAX_TEMPS = 96, CONST_BUCKETS = 256 };
 #define NONE UINT32_MAX
 
-struct constant { uint64_t value; uint32_t slot; uint8_t width, sreg; struct constant *next; };
-struct fixup { uint32_t op, label; };
+struct constant {
+	uint64_t value;
+	uint32_t slot;
+	uint8_t width, sreg;
+	struct constant *next;
+};
+struct fixup {
+	uint32_t op, label;
+};
 /* A destination narrower or wider than the register: what to run after the operation. */
-struct widen { uint32_t temp, reg; uint8_t from, to; bool sign; };
+struct widen {
+	uint32_t temp, reg;
+	uint8_t from, to;
+	bool sign;
+};
 
 struct decoder {
 	struct engine_module *m;
@@ -21,24 +33,24 @@ struct decoder {
 	struct code *c;
 	struct op *ops;
 	uint32_t nops, cops;
-	uint32_t *reg_slot;             /* NONE: not used yet */
-	const struct ptx_insn **alias;  /* registers that are copies: the instruction that says of what */
-	uint32_t *uses;                 /* how often each register is read */
-	uint32_t *insn_op;              /* first operation of each instruction */
+	uint32_t *reg_slot; /* NONE: not used yet */
+	const struct ptx_insn **alias; /* registers that are copies: the instruction that says of what */
+	uint32_t *uses; /* how often each register is read */
+	uint32_t *insn_op; /* first operation of each instruction */
 	struct fixup *fixups;
 	uint32_t nfixups, cfixups;
 	struct constant *bucket[CONST_BUCKETS];
 	uint32_t nconst;
-	uint32_t frame;                 /* bytes of the register file so far */
+	uint32_t frame; /* bytes of the register file so far */
 	uint32_t temps32[MAX_TEMPS], temps64[MAX_TEMPS];
 	unsigned ntemps32, ntemps64, used32, used64;
 	struct widen widen[16];
 	unsigned nwiden;
-	uint32_t cc;                    /* slot of the carry flag */
+	uint32_t cc; /* slot of the carry flag */
 	const struct ptx_insn *i;
-	bool uncovered;                 /* this instruction */
-	bool failed;                    /* out of memory */
-	bool indirect;                  /* the function calls through a register */
+	bool uncovered; /* this instruction */
+	bool failed; /* out of memory */
+	bool indirect; /* the function calls through a register */
 	const struct handler_pair *handlers;
 };
 
@@ -87,5 +99,11 @@ bool decode_matrix(struct decoder *d);
 bool decode_texture(struct decoder *d);
 /* decode_slots.c: which registers share a slot. */
 void decode_slots(struct decoder *d);
-static inline bool op_is(const struct decoder *d, const char *s) { return !__builtin_strcmp(d->i->m->opcode, s); }
-static inline bool has(const struct decoder *d, enum ptx_mod x) { return ptx_has(d->i->m, x); }
+static inline bool op_is(const struct decoder *d, const char *s)
+{
+	return !__builtin_strcmp(d->i->m->opcode, s);
+}
+static inline bool has(const struct decoder *d, enum ptx_mod x)
+{
+	return ptx_has(d->i->m, x);
+}

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Decoding of arithmetic, logic, comparison and moves. Most opcodes need no code of their own: opcode, telling modifiers and type spell the
- * name of a handler, and the table of handlers says how wide its lanes are.
+/* Decoding of arithmetic, logic, comparison and moves. Most opcodes need no code of their own: opcode,
+ * telling modifiers and type spell the name of a handler, and the table of handlers says how wide its lanes
+ * are.
  *
  * Thread rule: the caller holds the module's lock. */
 #include "server/soft/decode.h"
@@ -8,17 +9,60 @@
 #include <string.h>
 
 /* Opcodes of the plain kind and their sources. */
-static const struct { const char *name; uint8_t sources; } plain[] = {
-	{"add", 2}, {"sub", 2}, {"mul", 2}, {"mad", 3}, {"fma", 3}, {"div", 2}, {"rem", 2}, {"abs", 1}, {"neg", 1}, {"min", 2}, {"max", 2},
-	{"and", 2}, {"or", 2}, {"xor", 2}, {"not", 1}, {"cnot", 1}, {"shl", 2}, {"shr", 2}, {"rcp", 1}, {"sqrt", 1}, {"rsqrt", 1},
-	{"sin", 1}, {"cos", 1}, {"ex2", 1}, {"lg2", 1}, {"tanh", 1}, {"copysign", 2}, {"popc", 1}, {"clz", 1}, {"brev", 1}, {"bfind", 1},
-	{"bfe", 3}, {"sad", 3}, {"mul24", 2}, {"mad24", 3}, {"shf", 3}, {"dp4a", 3}, {"dp2a", 3}, {"prmt", 3}, {"bmsk", 2}, {"szext", 2},
-	{"testp", 1}, {"slct", 3}, {"selp", 3},
+static const struct {
+	const char *name;
+	uint8_t sources;
+} plain[] = {
+	{"add", 2},
+	{"sub", 2},
+	{"mul", 2},
+	{"mad", 3},
+	{"fma", 3},
+	{"div", 2},
+	{"rem", 2},
+	{"abs", 1},
+	{"neg", 1},
+	{"min", 2},
+	{"max", 2},
+	{"and", 2},
+	{"or", 2},
+	{"xor", 2},
+	{"not", 1},
+	{"cnot", 1},
+	{"shl", 2},
+	{"shr", 2},
+	{"rcp", 1},
+	{"sqrt", 1},
+	{"rsqrt", 1},
+	{"sin", 1},
+	{"cos", 1},
+	{"ex2", 1},
+	{"lg2", 1},
+	{"tanh", 1},
+	{"copysign", 2},
+	{"popc", 1},
+	{"clz", 1},
+	{"brev", 1},
+	{"bfind", 1},
+	{"bfe", 3},
+	{"sad", 3},
+	{"mul24", 2},
+	{"mad24", 3},
+	{"shf", 3},
+	{"dp4a", 3},
+	{"dp2a", 3},
+	{"prmt", 3},
+	{"bmsk", 2},
+	{"szext", 2},
+	{"testp", 1},
+	{"slct", 3},
+	{"selp", 3},
 };
 
 /* Modifiers that are part of a handler's name, and those that change only how it is called. */
-static const uint8_t naming[] = {MOD_LO, MOD_HI, MOD_WIDE, MOD_SHIFTAMT, MOD_WRAP, MOD_CLAMP, MOD_LEFT, MOD_RIGHT, MOD_NAN2, MOD_RELU,
-	MOD_F4E, MOD_B4E, MOD_RC8, MOD_ECL, MOD_ECR, MOD_RC16, MOD_FINITE, MOD_INFINITE, MOD_NUMBER, MOD_NOTANUMBER, MOD_NORMAL, MOD_SUBNORMAL};
+static const uint8_t naming[] = {MOD_LO, MOD_HI, MOD_WIDE, MOD_SHIFTAMT, MOD_WRAP, MOD_CLAMP, MOD_LEFT,
+	MOD_RIGHT, MOD_NAN2, MOD_RELU, MOD_F4E, MOD_B4E, MOD_RC8, MOD_ECL, MOD_ECR, MOD_RC16, MOD_FINITE,
+	MOD_INFINITE, MOD_NUMBER, MOD_NOTANUMBER, MOD_NORMAL, MOD_SUBNORMAL};
 static const uint8_t calling[] = {MOD_RN, MOD_RZ, MOD_RM, MOD_RP, MOD_FTZ, MOD_SAT, MOD_APPROX, MOD_FULL};
 
 static bool in(const uint8_t *set, unsigned n, unsigned mod)
@@ -31,7 +75,8 @@ static bool in(const uint8_t *set, unsigned n, unsigned mod)
 
 static bool is_float(unsigned t)
 {
-	return t == T_F32 || t == T_F64 || t == T_F16 || t == T_BF16 || t == T_F16X2 || t == T_BF16X2 || t == T_F32X2;
+	return t == T_F32 || t == T_F64 || t == T_F16 || t == T_BF16 || t == T_F16X2 || t == T_BF16X2 ||
+	       t == T_F32X2;
 }
 
 static bool is_half(unsigned t)
@@ -54,7 +99,8 @@ static enum handler_id by_type(const char *prefix, unsigned t)
 	return h;
 }
 
-/* a and b of a float operation with .ftz where the processor's own mode does not help: halves are flushed by hand. */
+/* a and b of a float operation with .ftz where the processor's own mode does not help: halves are flushed by
+ * hand. */
 static uint32_t flushed(struct decoder *d, uint32_t s, unsigned t)
 {
 	if (!has(d, MOD_FTZ) || (t != T_F16 && t != T_BF16))
@@ -71,7 +117,8 @@ static void after(struct decoder *d, uint32_t dst, unsigned t)
 		emit_name(d, "sat_%s", ptx_type_name(t))->d = dst, d->ops[d->nops - 1].a = dst;
 	if (has(d, MOD_FTZ) && half)
 		emit3(d, t == T_F16 ? "ftz_f16" : "ftz_bf16", dst, dst, NONE, NONE);
-	if (has(d, MOD_FTZ) && t == T_F32 && (op_is(d, "min") || op_is(d, "max") || op_is(d, "abs") || op_is(d, "neg") || op_is(d, "sat")))
+	if (has(d, MOD_FTZ) && t == T_F32 &&
+		(op_is(d, "min") || op_is(d, "max") || op_is(d, "abs") || op_is(d, "neg") || op_is(d, "sat")))
 		emit3(d, "ftz_f32", dst, dst, NONE, NONE);
 }
 
@@ -86,7 +133,13 @@ static void run(struct decoder *d, enum handler_id h, unsigned sources, unsigned
 	uint32_t s[3] = {NONE, NONE, NONE};
 	for (unsigned k = 0; k < sources; k++) {
 		unsigned w = handler_width(h, k + 1);
-		s[k] = flushed(d, source(d, &i->op[k + 1], w == lane_bytes(t) ? t : w == 8 ? T_B64 : T_B32, w), t);
+		s[k] = flushed(d,
+			source(d, &i->op[k + 1],
+				w == lane_bytes(t) ? t
+				: w == 8           ? T_B64
+						   : T_B32,
+				w),
+			t);
 	}
 	const char *name = ptx_type_name(t);
 	uint32_t dst = target(d, &i->op[0], handler_width(h, 0), *name == 's');
@@ -173,7 +226,8 @@ static bool plain_op(struct decoder *d)
 		char c[128];
 		snprintf(c, sizeof c, "%s_%s_%s", b, ptx_type_name(m->types[0]), ptx_type_name(m->types[1]));
 		h = handlers_find(c);
-	} else if (op_is(d, "selp") || op_is(d, "and") || op_is(d, "or") || op_is(d, "xor") || op_is(d, "not")) {
+	} else if (op_is(d, "selp") || op_is(d, "and") || op_is(d, "or") || op_is(d, "xor") ||
+		   op_is(d, "not")) {
 		char c[128];
 		snprintf(c, sizeof c, t == T_PRED ? "%s_pred" : "%s_b%u", b, ptx_type_bytes(t) * 8);
 		h = handlers_find(c);
@@ -216,7 +270,8 @@ static bool carry(struct decoder *d)
 		b = source(d, &i->op[3], t, w);
 	}
 	uint32_t dst = target(d, &i->op[0], w, false);
-	struct op *o = emit_name(d, "%s%s%s_b%u", sub || op_is(d, "sub") ? "sub" : "add", in_flag ? "c" : "", out ? "_cc" : "", w * 8);
+	struct op *o = emit_name(d, "%s%s%s_b%u", sub || op_is(d, "sub") ? "sub" : "add", in_flag ? "c" : "",
+		out ? "_cc" : "", w * 8);
 	o->d = dst;
 	o->a = a;
 	o->b = b;
@@ -254,10 +309,14 @@ static bool compare(struct decoder *d)
 		return false;
 	const struct ptx_insn *i = d->i;
 	const struct ptx_mnem *m = i->m;
-	static const uint8_t cmps[] = {MOD_EQ, MOD_NE, MOD_LT, MOD_LE, MOD_GT, MOD_GE, MOD_LO, MOD_LS, MOD_HI, MOD_HS, MOD_EQU, MOD_NEU,
-		MOD_LTU, MOD_LEU, MOD_GTU, MOD_GEU, MOD_NUM, MOD_NAN_};
-	static const char *const names[] = {"eq", "ne", "lt", "le", "gt", "ge", "lt", "le", "gt", "ge", "equ", "neu", "ltu", "leu", "gtu", "geu", "num", "nan"};
-	const char *cmp = NULL, *comb = has(d, MOD_AND) ? "and" : has(d, MOD_OR) ? "or" : has(d, MOD_XOR) ? "xor" : NULL;
+	static const uint8_t cmps[] = {MOD_EQ, MOD_NE, MOD_LT, MOD_LE, MOD_GT, MOD_GE, MOD_LO, MOD_LS, MOD_HI,
+		MOD_HS, MOD_EQU, MOD_NEU, MOD_LTU, MOD_LEU, MOD_GTU, MOD_GEU, MOD_NUM, MOD_NAN_};
+	static const char *const names[] = {"eq", "ne", "lt", "le", "gt", "ge", "lt", "le", "gt", "ge", "equ",
+		"neu", "ltu", "leu", "gtu", "geu", "num", "nan"};
+	const char *cmp = NULL, *comb = has(d, MOD_AND)   ? "and"
+					: has(d, MOD_OR)  ? "or"
+					: has(d, MOD_XOR) ? "xor"
+							  : NULL;
 	for (unsigned k = 0; k < sizeof cmps; k++)
 		if (has(d, cmps[k]))
 			cmp = names[k];
@@ -269,16 +328,19 @@ static bool compare(struct decoder *d)
 		if (!in(cmps, sizeof cmps, m->mods[k]) && !in(other, sizeof other, m->mods[k]))
 			cmp = NULL;
 	bool pairs = t == T_F16X2 || t == T_BF16X2;
-	if (pairs && !setp && !comb && cmp && i->nop == 3 && m->ntypes == 2 && (m->types[0] == t || m->types[0] == T_U32)) {
+	if (pairs && !setp && !comb && cmp && i->nop == 3 && m->ntypes == 2 &&
+		(m->types[0] == t || m->types[0] == T_U32)) {
 		set_pair(d, cmp, t);
 		return true;
 	}
-	if (!cmp || !t || (!setp && m->ntypes != 2) || i->nop != at + 2 + (comb ? 1u : 0u) || (pairs && !(setp && dual))) {
+	if (!cmp || !t || (!setp && m->ntypes != 2) || i->nop != at + 2 + (comb ? 1u : 0u) ||
+		(pairs && !(setp && dual))) {
 		uncover(d);
 		return true;
 	}
 	unsigned w = lane_bytes(t);
-	uint32_t a = source(d, &i->op[at], t, w), b = source(d, &i->op[at + 1], t, w), r = temp(d, 4), r2 = NONE;
+	uint32_t a = source(d, &i->op[at], t, w), b = source(d, &i->op[at + 1], t, w), r = temp(d, 4),
+		 r2 = NONE;
 	if (pairs) {
 		unsigned half = t == T_F16X2 ? T_F16 : T_BF16;
 		uint32_t ah = temp(d, 4), bh = temp(d, 4);
@@ -316,7 +378,8 @@ static bool compare(struct decoder *d)
 		if (pairs)
 			emit3(d, both, q, r2, c, NONE);
 		else if (comb)
-			emit_name(d, "%sn_pred", comb), d->ops[d->nops - 1].d = q, d->ops[d->nops - 1].a = r, d->ops[d->nops - 1].b = c;
+			emit_name(d, "%sn_pred", comb), d->ops[d->nops - 1].d = q, d->ops[d->nops - 1].a = r,
+									 d->ops[d->nops - 1].b = c;
 		else
 			emit3(d, "not_pred", q, r, NONE, NONE);
 	}
@@ -345,7 +408,8 @@ static void pack(struct decoder *d, unsigned t)
 	if (from->kind == OP_VEC && to->kind != OP_VEC) {
 		unsigned part = from->n ? bytes / from->n : 0;
 		uint32_t s[8];
-		if (from->n < 2 || from->n > 4 || (from->n != 2 && !(bytes == 8 && part == 2) && !(bytes == 4 && part == 1))) {
+		if (from->n < 2 || from->n > 4 ||
+			(from->n != 2 && !(bytes == 8 && part == 2) && !(bytes == 4 && part == 1))) {
 			uncover(d);
 			return;
 		}
@@ -353,7 +417,11 @@ static void pack(struct decoder *d, unsigned t)
 			s[k] = source(d, &from->vec[k], T_B32, 4);
 		uint32_t dst = target(d, to, w, false);
 		if (from->n == 2) {
-			emit3(d, part == 4 ? "pack_b32" : part == 2 ? "pack_b16" : "pack_b8", dst, s[0], s[1], NONE);
+			emit3(d,
+				part == 4   ? "pack_b32"
+				: part == 2 ? "pack_b16"
+					    : "pack_b8",
+				dst, s[0], s[1], NONE);
 			return;
 		}
 		uint32_t lo = temp(d, 4), hi = temp(d, 4);
@@ -363,17 +431,19 @@ static void pack(struct decoder *d, unsigned t)
 		return;
 	}
 	unsigned n = to->n, part = n ? bytes / n : 0;
-	if (from->kind == OP_VEC || n < 2 || n > 4 || (n != 2 && !(bytes == 8 && part == 2) && !(bytes == 4 && part == 1))) {
+	if (from->kind == OP_VEC || n < 2 || n > 4 ||
+		(n != 2 && !(bytes == 8 && part == 2) && !(bytes == 4 && part == 1))) {
 		uncover(d);
 		return;
 	}
 	uint32_t s = source(d, from, t, w);
-	if (w == 8) {                   /* the destination may be a register that the source is made of */
+	if (w == 8) { /* the destination may be a register that the source is made of */
 		uint32_t lo = temp(d, 4), hi = temp(d, 4);
 		emit3(d, "lo_b32", lo, s, NONE, NONE);
 		emit3(d, "hi_b32", hi, s, NONE, NONE);
 		for (unsigned k = 0; k < n; k++) {
-			uint32_t dst = target(d, &to->vec[k], 4, false), word = (n == 2 ? k : k / 2) ? hi : lo;
+			uint32_t dst = target(d, &to->vec[k], 4, false),
+				 word = (n == 2 ? k : k / 2) ? hi : lo;
 			emit3(d, n == 2 ? "mov_b32" : k & 1 ? "hi_b16" : "lo_b16", dst, word, NONE, NONE);
 		}
 		return;

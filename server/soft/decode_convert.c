@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Decoding of cvt: integers with and without saturation, floats with every rounding, halves and pairs of halves; cvta and isspacep.
+/* Decoding of cvt: integers with and without saturation, floats with every rounding, halves and pairs of
+ * halves; cvta and isspacep.
  *
  * Thread rule: the caller holds the module's lock. */
 #include "server/soft/decode.h"
@@ -18,7 +19,11 @@ static bool floating(unsigned t)
 
 static const char *integral(const struct ptx_mnem *m)
 {
-	return ptx_has(m, MOD_RNI) ? "rni" : ptx_has(m, MOD_RZI) ? "rzi" : ptx_has(m, MOD_RMI) ? "rmi" : ptx_has(m, MOD_RPI) ? "rpi" : NULL;
+	return ptx_has(m, MOD_RNI)   ? "rni"
+	       : ptx_has(m, MOD_RZI) ? "rzi"
+	       : ptx_has(m, MOD_RMI) ? "rmi"
+	       : ptx_has(m, MOD_RPI) ? "rpi"
+				     : NULL;
 }
 
 static void one(struct decoder *d, uint32_t dst, uint32_t a, const char *fmt, const char *x, const char *y)
@@ -37,7 +42,8 @@ static void pair(struct decoder *d, unsigned to)
 		uncover(d);
 		return;
 	}
-	uint32_t a = source(d, &i->op[1], T_F32, 4), b = source(d, &i->op[2], T_F32, 4), dst = target(d, &i->op[0], 4, false);
+	uint32_t a = source(d, &i->op[1], T_F32, 4), b = source(d, &i->op[2], T_F32, 4),
+		 dst = target(d, &i->op[0], 4, false);
 	const char *name = ptx_type_name(to);
 	emit_name(d, "cvt_%s%s_f32", has(d, MOD_RZ) ? "rz_" : "", name);
 	struct op *o = &d->ops[d->nops - 1];
@@ -58,7 +64,7 @@ static void float_to_float(struct decoder *d, unsigned to, unsigned from, uint32
 		s = temp(d, 4);
 		emit3(d, "ftz_f32", s, a, NONE, NONE);
 	}
-	if (whole) {                    /* to an integral value first: exact in every type from half to double */
+	if (whole) { /* to an integral value first: exact in every type from half to double */
 		unsigned t = from == T_F64 ? T_F64 : T_F32;
 		uint32_t r = temp(d, lane_bytes(t));
 		if (from != t) {
@@ -105,7 +111,7 @@ static void float_to_integer(struct decoder *d, unsigned to, unsigned from, uint
 		emit3(d, "ftz_f32", f, s, NONE, NONE);
 		s = f;
 	}
-	if (whole && strcmp(whole, "rzi")) {    /* the conversion itself truncates */
+	if (whole && strcmp(whole, "rzi")) { /* the conversion itself truncates */
 		uint32_t r = temp(d, lane_bytes(t));
 		one(d, r, s, "%s_%s", whole, ptx_type_name(t));
 		s = r;
@@ -117,8 +123,8 @@ static void convert(struct decoder *d)
 {
 	const struct ptx_insn *i = d->i;
 	const struct ptx_mnem *m = i->m;
-	static const uint8_t known[] = {MOD_RN, MOD_RZ, MOD_RM, MOD_RP, MOD_RNI, MOD_RZI, MOD_RMI, MOD_RPI, MOD_FTZ, MOD_SAT, MOD_RELU, MOD_RNA,
-		MOD_SATFINITE};
+	static const uint8_t known[] = {MOD_RN, MOD_RZ, MOD_RM, MOD_RP, MOD_RNI, MOD_RZI, MOD_RMI, MOD_RPI,
+		MOD_FTZ, MOD_SAT, MOD_RELU, MOD_RNA, MOD_SATFINITE};
 	unsigned to = m->types[0], from = m->types[1];
 	if (m->ntypes != 2 || !only_mods(m, known, sizeof known)) {
 		uncover(d);
@@ -137,15 +143,18 @@ static void convert(struct decoder *d)
 		emit3(d, "cvt_tf32_f32", dst, s, NONE, NONE);
 		return;
 	}
-	if (has(d, MOD_RNA) || has(d, MOD_SATFINITE) || !(integer(to) || floating(to)) || !(integer(from) || floating(from))) {
+	if (has(d, MOD_RNA) || has(d, MOD_SATFINITE) || !(integer(to) || floating(to)) ||
+		!(integer(from) || floating(from))) {
 		uncover(d);
 		return;
 	}
-	/* A 64-bit operation on wider or narrower registers is what source and target are for; they need the lanes of the types. */
+	/* A 64-bit operation on wider or narrower registers is what source and target are for; they need the
+	 * lanes of the types. */
 	uint32_t a = source(d, &i->op[1], from, lane_bytes(from));
 	uint32_t dst = target(d, &i->op[0], lane_bytes(to), *ptx_type_name(to) == 's');
 	if (integer(to) && integer(from)) {
-		one(d, dst, a, has(d, MOD_SAT) ? "cvt_sat_%s_%s" : "cvt_%s_%s", ptx_type_name(to), ptx_type_name(from));
+		one(d, dst, a, has(d, MOD_SAT) ? "cvt_sat_%s_%s" : "cvt_%s_%s", ptx_type_name(to),
+			ptx_type_name(from));
 	} else if (integer(to)) {
 		float_to_integer(d, to, from, dst, a);
 	} else if (integer(from)) {

@@ -8,7 +8,8 @@
 #include <string.h>
 
 /* Arguments or results of a call as words; registers and literals get words of their own. */
-static bool words(struct decoder *d, const struct ptx_operand *list, uint32_t n, struct param_words *out, bool args)
+static bool words(
+	struct decoder *d, const struct ptx_operand *list, uint32_t n, struct param_words *out, bool args)
 {
 	for (uint32_t k = 0; k < n; k++) {
 		const struct ptx_operand *o = &list[k];
@@ -17,7 +18,8 @@ static bool words(struct decoder *d, const struct ptx_operand *list, uint32_t n,
 			out[k].words = (uint32_t)((o->var->bytes + 7) / 8 * 2);
 			continue;
 		}
-		if ((o->kind != OP_REG && o->kind != OP_INT && o->kind != OP_SINK) || (!args && o->kind == OP_INT)) {
+		if ((o->kind != OP_REG && o->kind != OP_INT && o->kind != OP_SINK) ||
+			(!args && o->kind == OP_INT)) {
 			uncover(d);
 			return false;
 		}
@@ -42,7 +44,9 @@ static void call(struct decoder *d)
 		uncover(d);
 		return;
 	}
-	const struct ptx_operand *to = &i->op[at], *args = at + 1 < i->nop && i->op[at + 1].kind == OP_VEC ? &i->op[at + 1] : NULL;
+	const struct ptx_operand *to = &i->op[at], *args = at + 1 < i->nop && i->op[at + 1].kind == OP_VEC
+								   ? &i->op[at + 1]
+								   : NULL;
 	ci->nrets = at ? i->op[0].n : 0;
 	ci->nargs = args ? args->n : 0;
 	ci->rets = arena_alloc(d->m->arena, (ci->nrets + 1) * sizeof *ci->rets);
@@ -63,7 +67,8 @@ static void call(struct decoder *d)
 	} else {
 		ci->slot = source(d, to, T_B64, 8);
 	}
-	if (!words(d, i->op[0].vec, ci->nrets, ci->rets, false) || (args && !words(d, args->vec, ci->nargs, ci->args, true)))
+	if (!words(d, i->op[0].vec, ci->nrets, ci->rets, false) ||
+		(args && !words(d, args->vec, ci->nargs, ci->args, true)))
 		return;
 	struct op *o = emit_x(d, x_call);
 	o->p = ci;
@@ -72,7 +77,8 @@ static void call(struct decoder *d)
 		if (r->kind != OP_REG)
 			continue;
 		unsigned w = lane_bytes(d->f->regs[r->reg]);
-		emit3(d, w == 8 ? "ldw_b64" : "ldw_b32", target(d, r, w, false), ci->rets[k].slot, NONE, NONE);
+		emit3(d, w == 8 ? "ldw_b64" : "ldw_b32", target(d, r, w, false), ci->rets[k].slot, NONE,
+			NONE);
 	}
 }
 
@@ -80,7 +86,8 @@ static void call(struct decoder *d)
 static void barrier(struct decoder *d)
 {
 	const struct ptx_insn *i = d->i;
-	static const uint8_t known[] = {MOD_SYNC, MOD_ARRIVE, MOD_RED, MOD_ALIGNED, MOD_CTA, MOD_POPC, MOD_AND, MOD_OR};
+	static const uint8_t known[] = {
+		MOD_SYNC, MOD_ARRIVE, MOD_RED, MOD_ALIGNED, MOD_CTA, MOD_POPC, MOD_AND, MOD_OR};
 	bool red = has(d, MOD_RED), arrive = has(d, MOD_ARRIVE);
 	if (has(d, MOD_WARP)) {
 		if (i->nop != 1) {
@@ -91,8 +98,10 @@ static void barrier(struct decoder *d)
 		emit_x(d, x_warp_barrier)->a = a;
 		return;
 	}
-	if (has(d, MOD_CLUSTER)) {      /* of one block: its arrival says nothing, its wait is a barrier of the block */
-		static const uint8_t of_cluster[] = {MOD_CLUSTER, MOD_ARRIVE, MOD_WAIT, MOD_ALIGNED, MOD_RELAXED, MOD_RELEASE, MOD_ACQUIRE};
+	if (has(d, MOD_CLUSTER)) { /* of one block: its arrival says nothing, its wait is a barrier of the
+				      block */
+		static const uint8_t of_cluster[] = {MOD_CLUSTER, MOD_ARRIVE, MOD_WAIT, MOD_ALIGNED,
+			MOD_RELAXED, MOD_RELEASE, MOD_ACQUIRE};
 		if (i->nop || !only_mods(i->m, of_cluster, sizeof of_cluster)) {
 			uncover(d);
 		} else if (arrive) {
@@ -110,14 +119,20 @@ static void barrier(struct decoder *d)
 		uncover(d);
 		return;
 	}
-	uint32_t id = source(d, &i->op[at], T_B32, 4), count = last - at == 2 ? source(d, &i->op[at + 1], T_B32, 4) : NONE;
-	uint32_t p = red ? source(d, &i->op[last], T_PRED, 4) : NONE, dst = red ? target(d, &i->op[0], 4, false) : NONE;
+	uint32_t id = source(d, &i->op[at], T_B32, 4),
+		 count = last - at == 2 ? source(d, &i->op[at + 1], T_B32, 4) : NONE;
+	uint32_t p = red ? source(d, &i->op[last], T_PRED, 4) : NONE,
+		 dst = red ? target(d, &i->op[0], 4, false) : NONE;
 	struct op *o = emit_x(d, x_barrier);
 	o->a = id;
 	o->b = count;
 	o->c = p;
 	o->d = dst;
-	o->x = arrive ? BAR_ARRIVE : !red ? BAR_SYNC : has(d, MOD_POPC) ? BAR_POPC : has(d, MOD_AND) ? BAR_AND : BAR_OR;
+	o->x = arrive             ? BAR_ARRIVE
+	       : !red             ? BAR_SYNC
+	       : has(d, MOD_POPC) ? BAR_POPC
+	       : has(d, MOD_AND)  ? BAR_AND
+				  : BAR_OR;
 }
 
 static void brx(struct decoder *d)
@@ -150,7 +165,8 @@ bool decode_flow(struct decoder *d)
 		emit_x(d, x_trap);
 	else if (op_is(d, "membar") || op_is(d, "fence"))
 		emit_x(d, x_fence);
-	else if (op_is(d, "brkpt") || op_is(d, "pmevent") || op_is(d, "setmaxnreg") || op_is(d, "griddepcontrol"))
+	else if (op_is(d, "brkpt") || op_is(d, "pmevent") || op_is(d, "setmaxnreg") ||
+		 op_is(d, "griddepcontrol"))
 		emit_x(d, x_nop);
 	else if (op_is(d, "nanosleep") && d->i->nop == 1) {
 		uint32_t a = source(d, &d->i->op[0], T_U32, 4);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Decoding of functions: each instruction in turn, predicates, branches, the stack of local variables, and what a kernel needs with all that it calls.
+/* Decoding of functions: each instruction in turn, predicates, branches, the stack of local variables, and
+ * what a kernel needs with all that it calls.
  *
  * Thread rule: the caller holds the module's lock. */
 #include "server/soft/decode.h"
@@ -9,7 +10,8 @@
 
 enum { OUT_OF_MEMORY = 2, RECURSION_STACK = 16 << 10 };
 
-/* Puts a predicate's wrapper in front of each operation from `first` on (a mode's wrapper and what it wraps count as one). */
+/* Puts a predicate's wrapper in front of each operation from `first` on (a mode's wrapper and what it wraps
+ * count as one). */
 static void wrap_predicate(struct decoder *d, uint32_t first, uint32_t pred, bool negated)
 {
 	uint32_t n = d->nops - first, groups = 0;
@@ -43,8 +45,9 @@ static void wrap_predicate(struct decoder *d, uint32_t first, uint32_t pred, boo
 /* Operations that end or suspend a split: under a predicate they are branched around. */
 static bool is_control(const struct decoder *d)
 {
-	static const char *const names[] = {"ret", "exit", "call", "bar", "barrier", "trap", "brx", "brkpt", "nanosleep", "shfl", "vote", "match",
-		"redux", "elect", "activemask", "wmma", "mma", "ldmatrix", "stmatrix", "movmatrix", "mbarrier"};
+	static const char *const names[] = {"ret", "exit", "call", "bar", "barrier", "trap", "brx", "brkpt",
+		"nanosleep", "shfl", "vote", "match", "redux", "elect", "activemask", "wmma", "mma",
+		"ldmatrix", "stmatrix", "movmatrix", "mbarrier"};
 	for (unsigned k = 0; k < sizeof names / sizeof *names; k++)
 		if (op_is(d, names[k]))
 			return true;
@@ -62,7 +65,11 @@ static void instruction(struct decoder *d, uint32_t index)
 		if (i->nop != 1 || i->op[0].kind != OP_LABEL)
 			uncover(d);
 		else
-			emit_branch(d, !i->pred ? H_bra : i->pred_neg ? H_bra_ifnot : H_bra_if, pred, i->op[0].reg);
+			emit_branch(d,
+				!i->pred      ? H_bra
+				: i->pred_neg ? H_bra_ifnot
+					      : H_bra_if,
+				pred, i->op[0].reg);
 		if (d->uncovered)
 			emit_x(d, x_uncovered);
 		return;
@@ -74,12 +81,14 @@ static void instruction(struct decoder *d, uint32_t index)
 		o->a = pred;
 	}
 	if (i->nop && i->op[0].kind == OP_REG && d->alias[i->op[0].reg] == i)
-		return;                 /* a copy that nobody has to make */
+		return; /* a copy that nobody has to make */
 	uint32_t first = d->nops, fixups = d->nfixups;
 	/* What these say beyond their opcode is about orders that always hold here. */
-	bool lax = op_is(d, "fence") || op_is(d, "membar") || op_is(d, "griddepcontrol") || op_is(d, "prefetch") || op_is(d, "pmevent");
-	bool known = (!i->m->unknown || lax) && (decode_arith(d) || decode_convert(d) || decode_memory(d) || decode_atomic(d) || decode_flow(d) ||
-	                                decode_warp(d) || decode_matrix(d) || decode_texture(d));
+	bool lax = op_is(d, "fence") || op_is(d, "membar") || op_is(d, "griddepcontrol") ||
+		   op_is(d, "prefetch") || op_is(d, "pmevent");
+	bool known = (!i->m->unknown || lax) &&
+		     (decode_arith(d) || decode_convert(d) || decode_memory(d) || decode_atomic(d) ||
+			     decode_flow(d) || decode_warp(d) || decode_matrix(d) || decode_texture(d));
 	if (!known)
 		uncover(d);
 	if (!d->uncovered)
@@ -90,7 +99,7 @@ static void instruction(struct decoder *d, uint32_t index)
 		emit_x(d, x_uncovered);
 	}
 	if (around)
-		d->ops[skip].imm = d->nops;     /* resolved with the labels: see resolve */
+		d->ops[skip].imm = d->nops; /* resolved with the labels: see resolve */
 	else if (i->pred)
 		wrap_predicate(d, first, pred, i->pred_neg);
 }
@@ -175,13 +184,17 @@ static bool finish_code(struct decoder *d)
 	c->inits = calloc(d->nconst + 1, sizeof *c->inits);
 	if (!c->inits)
 		return false;
-	for (unsigned pass = 0; pass < 3; pass++)       /* constants, then what a launch fixes, then what each block changes */
+	for (unsigned pass = 0; pass < 3;
+		pass++) /* constants, then what a launch fixes, then what each block changes */
 		for (unsigned b = 0; b < CONST_BUCKETS; b++)
 			for (struct constant *k = d->bucket[b]; k; k = k->next) {
-				unsigned kind = !k->sreg ? 0 : k->sreg >= SR_CTAID_X && k->sreg <= SR_CTAID_Z ? 2 : 1;
+				unsigned kind = !k->sreg                                         ? 0
+						: k->sreg >= SR_CTAID_X && k->sreg <= SR_CTAID_Z ? 2
+												 : 1;
 				if (kind != pass)
 					continue;
-				c->inits[c->ninits++] = (struct slot_init){k->slot, k->width, k->sreg, k->value};
+				c->inits[c->ninits++] =
+					(struct slot_init){k->slot, k->width, k->sreg, k->value};
 				c->nconsts += pass == 0;
 				c->nblock += pass == 2;
 			}
@@ -194,7 +207,8 @@ static bool finish_code(struct decoder *d)
 		if (!*to[k])
 			return false;
 		for (struct ptx_var *v = from[k]; v; v = v->next)
-			(*to[k])[n++] = (struct param_words){d->f->entry ? 0 : (uint32_t)v->address, (uint32_t)((v->bytes + 7) / 8 * 2)};
+			(*to[k])[n++] = (struct param_words){
+				d->f->entry ? 0 : (uint32_t)v->address, (uint32_t)((v->bytes + 7) / 8 * 2)};
 	}
 	c->frame_bytes = (d->frame + 63) & ~63u;
 	c->ops = d->ops;
@@ -219,7 +233,8 @@ static void decoder_free(struct decoder *d)
 	free(d);
 }
 
-static int decode_body(struct engine_module *m, struct ptx_func *f, struct code *c, struct engine_error *error)
+static int decode_body(
+	struct engine_module *m, struct ptx_func *f, struct code *c, struct engine_error *error)
 {
 	struct decoder *d = calloc(1, sizeof *d);
 	if (!d)
@@ -282,7 +297,8 @@ static int decode_one(struct engine_module *m, struct ptx_func *f, struct engine
 	return r;
 }
 
-/* All functions that the code of f can reach; through a pointer: every function of the module. Breadth first, no recursion. */
+/* All functions that the code of f can reach; through a pointer: every function of the module. Breadth first,
+ * no recursion. */
 int decode_function(struct engine_module *m, struct ptx_func *f, struct engine_error *error)
 {
 	int r = decode_one(m, f, error);
@@ -328,7 +344,8 @@ int decode_function(struct engine_module *m, struct ptx_func *f, struct engine_e
 				}
 	}
 	if (!r) {
-		f->code->stack_bytes = (uint32_t)(stack < 1 << 24 ? stack : 1 << 24) + (calls ? RECURSION_STACK : 0);
+		f->code->stack_bytes =
+			(uint32_t)(stack < 1 << 24 ? stack : 1 << 24) + (calls ? RECURSION_STACK : 0);
 		f->code->decoded = true;
 	}
 out:

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Decoding of loads, stores and atomics in every state space. Global, constant and local addresses are host addresses; shared ones are offsets;
- * kernel parameters are read from the launch's block; parameters of calls are slots.
+/* Decoding of loads, stores and atomics in every state space. Global, constant and local addresses are host
+ * addresses; shared ones are offsets; kernel parameters are read from the launch's block; parameters of calls
+ * are slots.
  *
  * Thread rule: the caller holds the module's lock. */
 #include "server/soft/decode.h"
@@ -8,9 +9,10 @@
 #include <stdio.h>
 #include <string.h>
 
-static const uint8_t harmless[] = {MOD_VOLATILE, MOD_RELAXED, MOD_ACQUIRE, MOD_RELEASE, MOD_WEAK, MOD_MMIO, MOD_CTA, MOD_CLUSTER, MOD_GPU,
-	MOD_SYS, MOD_NC, MOD_CA, MOD_CG, MOD_CS, MOD_LU, MOD_CV, MOD_WB, MOD_WT, MOD_EVICT, MOD_EVICT1, MOD_EVICT2, MOD_EVICT3, MOD_NOALLOC,
-	MOD_L264, MOD_L2128, MOD_L2256, MOD_L2HINT, MOD_L2EN, MOD_L2EL, MOD_L2EF};
+static const uint8_t harmless[] = {MOD_VOLATILE, MOD_RELAXED, MOD_ACQUIRE, MOD_RELEASE, MOD_WEAK, MOD_MMIO,
+	MOD_CTA, MOD_CLUSTER, MOD_GPU, MOD_SYS, MOD_NC, MOD_CA, MOD_CG, MOD_CS, MOD_LU, MOD_CV, MOD_WB,
+	MOD_WT, MOD_EVICT, MOD_EVICT1, MOD_EVICT2, MOD_EVICT3, MOD_NOALLOC, MOD_L264, MOD_L2128, MOD_L2256,
+	MOD_L2HINT, MOD_L2EN, MOD_L2EL, MOD_L2EF};
 
 /* The name of a type's memory handlers. */
 static const char *mem_type(unsigned t)
@@ -23,7 +25,11 @@ static const char *mem_type(unsigned t)
 	}
 }
 
-struct address { uint32_t slot; int64_t off; bool shared; };
+struct address {
+	uint32_t slot;
+	int64_t off;
+	bool shared;
+};
 
 /* The address operand of an access outside the parameter spaces. */
 static struct address address(struct decoder *d, const struct ptx_operand *o, unsigned space)
@@ -35,7 +41,7 @@ static struct address address(struct decoder *d, const struct ptx_operand *o, un
 	} else if (o->kind == OP_VAR) {
 		struct ptx_var *v = o->var->def ? o->var->def : o->var;
 		a.shared |= space == SP_GENERIC && v->space == SP_SHARED;
-		if (v->space == SP_LOCAL) {     /* no addition at run time */
+		if (v->space == SP_LOCAL) { /* no addition at run time */
 			a.slot = sreg(d, SR_LOCAL_BASE);
 			a.off += (int64_t)v->address;
 		} else {
@@ -54,7 +60,8 @@ static struct address address(struct decoder *d, const struct ptx_operand *o, un
 }
 
 /* ld.param and st.param of variables: the kernel's own parameters, or words of a call. */
-static void param_access(struct decoder *d, bool load, unsigned t, const struct ptx_operand *where, const struct ptx_operand *reg)
+static void param_access(struct decoder *d, bool load, unsigned t, const struct ptx_operand *where,
+	const struct ptx_operand *reg)
 {
 	struct ptx_var *v = where->var;
 	unsigned bytes = ptx_type_bytes(t);
@@ -78,13 +85,17 @@ static void param_access(struct decoder *d, bool load, unsigned t, const struct 
 	}
 	uint32_t word = param_slot(d, v) + (uint32_t)(off / 4) * SLOT32;
 	uint32_t s = load ? target(d, reg, w, sign) : source(d, reg, t, w);
-	struct op *o = emit_name(d, "%s_%s", load ? "ldw" : "stw", load || bytes > 2 ? mem_type(t) : bytes == 1 ? "u8" : "u16");
+	struct op *o = emit_name(d, "%s_%s", load ? "ldw" : "stw",
+		load || bytes > 2 ? mem_type(t)
+		: bytes == 1      ? "u8"
+				  : "u16");
 	o->d = load ? s : word;
 	o->a = load ? word : s;
 	o->y = (uint32_t)(off % 4) * 8;
 }
 
-static void access(struct decoder *d, bool load, const struct ptx_operand *where, const struct ptx_operand *regs, unsigned n, int64_t extra)
+static void access(struct decoder *d, bool load, const struct ptx_operand *where,
+	const struct ptx_operand *regs, unsigned n, int64_t extra)
 {
 	const struct ptx_mnem *m = d->i->m;
 	unsigned t = m->types[0], bytes = ptx_type_bytes(t), w = lane_bytes(t);
@@ -92,10 +103,16 @@ static void access(struct decoder *d, bool load, const struct ptx_operand *where
 	struct address a = address(d, where, m->nspaces ? m->space[0] : SP_GENERIC);
 	uint32_t s[4] = {NONE, NONE, NONE, NONE};
 	for (unsigned k = 0; k < n; k++)
-		s[k] = load ? (regs[k].kind == OP_SINK && n > 1 ? NONE : target(d, &regs[k], w, sign)) : source(d, &regs[k], t, w);
-	if (load && n > 1)              /* the address may be one of the destinations: all lanes are read before any is written */
+		s[k] = load ? (regs[k].kind == OP_SINK && n > 1 ? NONE : target(d, &regs[k], w, sign))
+			    : source(d, &regs[k], t, w);
+	if (load && n > 1) /* the address may be one of the destinations: all lanes are read before any is
+			      written */
 		(void)bytes;
-	struct op *o = emit_name(d, "%s_%c_%s_v%u", load ? "ld" : "st", a.shared ? 's' : 'g', load || bytes > 2 ? mem_type(t) : bytes == 1 ? "u8" : "u16", n);
+	struct op *o = emit_name(d, "%s_%c_%s_v%u", load ? "ld" : "st", a.shared ? 's' : 'g',
+		load || bytes > 2 ? mem_type(t)
+		: bytes == 1      ? "u8"
+				  : "u16",
+		n);
 	o->a = a.slot;
 	o->imm = a.off + extra;
 	o->d = s[0];
@@ -110,8 +127,8 @@ static void load_store(struct decoder *d, bool load)
 	const struct ptx_mnem *m = i->m;
 	unsigned t = m->types[0];
 	bool hint = has(d, MOD_L2HINT);
-	if (i->nop != 2u + hint || m->ntypes != 1 || m->nspaces > 1 || t == T_B128 || t == T_PRED || !ptx_type_bytes(t) ||
-	    !only_mods(m, harmless, sizeof harmless)) {
+	if (i->nop != 2u + hint || m->ntypes != 1 || m->nspaces > 1 || t == T_B128 || t == T_PRED ||
+		!ptx_type_bytes(t) || !only_mods(m, harmless, sizeof harmless)) {
 		uncover(d);
 		return;
 	}
@@ -145,7 +162,8 @@ bool decode_memory(struct decoder *d)
 		load_store(d, false);
 		return true;
 	}
-	if (op_is(d, "prefetch") || op_is(d, "prefetchu") || op_is(d, "applypriority") || op_is(d, "discard")) {
+	if (op_is(d, "prefetch") || op_is(d, "prefetchu") || op_is(d, "applypriority") ||
+		op_is(d, "discard")) {
 		emit_x(d, x_nop);
 		return true;
 	}
@@ -154,8 +172,11 @@ bool decode_memory(struct decoder *d)
 
 static int operation(const struct decoder *d)
 {
-	static const struct { uint8_t mod, op; } t[] = {{MOD_ADD, ATOM_ADD}, {MOD_AND, ATOM_AND}, {MOD_OR, ATOM_OR}, {MOD_XOR, ATOM_XOR},
-		{MOD_MIN, ATOM_MIN}, {MOD_MAX, ATOM_MAX}, {MOD_INC, ATOM_INC}, {MOD_DEC, ATOM_DEC}, {MOD_EXCH, ATOM_EXCH}, {MOD_CAS, ATOM_CAS}};
+	static const struct {
+		uint8_t mod, op;
+	} t[] = {{MOD_ADD, ATOM_ADD}, {MOD_AND, ATOM_AND}, {MOD_OR, ATOM_OR}, {MOD_XOR, ATOM_XOR},
+		{MOD_MIN, ATOM_MIN}, {MOD_MAX, ATOM_MAX}, {MOD_INC, ATOM_INC}, {MOD_DEC, ATOM_DEC},
+		{MOD_EXCH, ATOM_EXCH}, {MOD_CAS, ATOM_CAS}};
 	for (unsigned k = 0; k < sizeof t / sizeof *t; k++)
 		if (has(d, t[k].mod))
 			return t[k].op;
@@ -167,15 +188,18 @@ bool decode_atomic(struct decoder *d)
 	bool red = op_is(d, "red");
 	if (!red && !op_is(d, "atom"))
 		return false;
-	static const uint8_t known[] = {MOD_RELAXED, MOD_ACQUIRE, MOD_RELEASE, MOD_ACQ_REL, MOD_CTA, MOD_CLUSTER, MOD_GPU, MOD_SYS, MOD_ADD, MOD_AND,
-		MOD_OR, MOD_XOR, MOD_MIN, MOD_MAX, MOD_INC, MOD_DEC, MOD_EXCH, MOD_CAS, MOD_NOFTZ, MOD_L2HINT};
+	static const uint8_t known[] = {MOD_RELAXED, MOD_ACQUIRE, MOD_RELEASE, MOD_ACQ_REL, MOD_CTA,
+		MOD_CLUSTER, MOD_GPU, MOD_SYS, MOD_ADD, MOD_AND, MOD_OR, MOD_XOR, MOD_MIN, MOD_MAX, MOD_INC,
+		MOD_DEC, MOD_EXCH, MOD_CAS, MOD_NOFTZ, MOD_L2HINT};
 	const struct ptx_insn *i = d->i;
 	const struct ptx_mnem *m = i->m;
 	int op = operation(d);
 	unsigned t = m->types[0], sources = op == ATOM_CAS ? 2 : 1, first = red ? 0 : 1, n = m->vec;
 	bool pairs = t == T_F16X2 || t == T_BF16X2;
-	if (op < 0 || m->ntypes != 1 || !only_mods(m, known, sizeof known) || t == T_B128 || ptx_type_bytes(t) < 2 || (pairs && op != ATOM_ADD && op != ATOM_MIN && op != ATOM_MAX) ||
-	    i->nop != first + 1 + sources + (has(d, MOD_L2HINT) ? 1u : 0u) || !i->op[first].addr || m->nspaces > 1) {
+	if (op < 0 || m->ntypes != 1 || !only_mods(m, known, sizeof known) || t == T_B128 ||
+		ptx_type_bytes(t) < 2 || (pairs && op != ATOM_ADD && op != ATOM_MIN && op != ATOM_MAX) ||
+		i->nop != first + 1 + sources + (has(d, MOD_L2HINT) ? 1u : 0u) || !i->op[first].addr ||
+		m->nspaces > 1) {
 		uncover(d);
 		return true;
 	}
@@ -186,8 +210,9 @@ bool decode_atomic(struct decoder *d)
 		uncover(d);
 		return true;
 	}
-	for (unsigned k = 0; k < n; k++) {      /* a vector is that many single ones: PTX promises no more */
-		uint32_t b = source(d, n > 1 ? &value->vec[k] : value, t, w), c = sources == 2 ? source(d, &i->op[first + 2], t, w) : NONE;
+	for (unsigned k = 0; k < n; k++) { /* a vector is that many single ones: PTX promises no more */
+		uint32_t b = source(d, n > 1 ? &value->vec[k] : value, t, w),
+			 c = sources == 2 ? source(d, &i->op[first + 2], t, w) : NONE;
 		uint32_t dst = red ? NONE : target(d, n > 1 ? &to->vec[k] : to, w, false);
 		struct op *o = emit_x(d, x_atom);
 		o->d = dst;

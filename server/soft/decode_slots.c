@@ -1,26 +1,29 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which registers share a slot, so that the register file of a warp stays in the first caches: copies become aliases, the rest is coloured by
- * liveness. Liveness is that of one thread; lanes of other splits are safe, since every operation leaves the lanes outside its mask alone.
+/* Which registers share a slot, so that the register file of a warp stays in the first caches: copies become
+ * aliases, the rest is coloured by liveness. Liveness is that of one thread; lanes of other splits are safe,
+ * since every operation leaves the lanes outside its mask alone.
  *
  * Thread rule: the caller holds the module's lock. */
 #include "server/soft/decode.h"
 #include <stdlib.h>
 #include <string.h>
 
-#define MAX_WORDS ((uint64_t)4 << 20)           /* of all bit sets; beyond it every register has its own slot */
+#define MAX_WORDS ((uint64_t)4 << 20) /* of all bit sets; beyond it every register has its own slot */
 
 typedef void visit(void *arg, uint32_t reg, bool def);
 
 /* Instructions whose first operand is no destination. */
 static bool no_target(const struct ptx_insn *i)
 {
-	static const char *const names[] = {"st", "red", "bra", "brx", "membar", "fence", "ret", "exit", "trap", "nanosleep", "prefetch", "prefetchu",
-		"cp", "sust", "stmatrix", "discard", "applypriority", "setmaxnreg"};
+	static const char *const names[] = {"st", "red", "bra", "brx", "membar", "fence", "ret", "exit",
+		"trap", "nanosleep", "prefetch", "prefetchu", "cp", "sust", "stmatrix", "discard",
+		"applypriority", "setmaxnreg"};
 	for (unsigned k = 0; k < sizeof names / sizeof *names; k++)
 		if (!strcmp(i->m->opcode, names[k]))
 			return true;
 	bool barrier = !strcmp(i->m->opcode, "bar") || !strcmp(i->m->opcode, "barrier");
-	return (barrier && !ptx_has(i->m, MOD_RED)) || (!strcmp(i->m->opcode, "wmma") && ptx_has(i->m, MOD_STORE));
+	return (barrier && !ptx_has(i->m, MOD_RED)) ||
+	       (!strcmp(i->m->opcode, "wmma") && ptx_has(i->m, MOD_STORE));
 }
 
 static void operand(const struct ptx_operand *o, bool def, visit *v, void *arg, unsigned depth)
@@ -47,7 +50,10 @@ static void each(const struct ptx_insn *i, visit *v, void *arg)
 		operand(&i->op[k], true, v, arg, 0);
 }
 
-struct counts { struct decoder *d; uint32_t *defs; };
+struct counts {
+	struct decoder *d;
+	uint32_t *defs;
+};
 static void count(void *arg, uint32_t r, bool def)
 {
 	struct counts *c = arg;
@@ -59,15 +65,18 @@ static void count(void *arg, uint32_t r, bool def)
 
 static bool copies(const struct ptx_insn *i)
 {
-	if (i->pred || i->nop != 2 || i->m->ntypes != 1 || i->m->unknown || i->op[0].kind != OP_REG || i->op[0].part)
+	if (i->pred || i->nop != 2 || i->m->ntypes != 1 || i->m->unknown || i->op[0].kind != OP_REG ||
+		i->op[0].part)
 		return false;
 	if (!strcmp(i->m->opcode, "mov"))
 		return !i->m->nmods;
-	return !strcmp(i->m->opcode, "cvta") && i->m->nspaces == 1 && i->m->space[0] != SP_SHARED && i->m->types[0] == T_U64;
+	return !strcmp(i->m->opcode, "cvta") && i->m->nspaces == 1 && i->m->space[0] != SP_SHARED &&
+	       i->m->types[0] == T_U64;
 }
 
-/* A register with one definition, which copies something that never changes, or another register with one definition, is that thing: its
- * definition comes before every use, so between the two the source cannot have been defined anew. */
+/* A register with one definition, which copies something that never changes, or another register with one
+ * definition, is that thing: its definition comes before every use, so between the two the source cannot have
+ * been defined anew. */
 static void find_aliases(struct decoder *d, const uint32_t *defs)
 {
 	const struct ptx_func *f = d->f;
@@ -81,13 +90,16 @@ static void find_aliases(struct decoder *d, const uint32_t *defs)
 		if (defs[r] != 1 || f->regs[r] == T_B128 || w != lane_bytes(i->m->types[0]))
 			continue;
 		bool ok = s->kind == OP_INT || s->kind == OP_FLT32 || s->kind == OP_FLT64;
-		ok |= s->kind == OP_SREG && (s->reg < SR_CLOCK || s->reg > SR_PM) && w == 4 && s->reg != SR_GRIDID;
-		ok |= s->kind == OP_REG && !s->part && !s->neg && defs[s->reg] == 1 && lane_bytes(f->regs[s->reg]) == w && s->reg != r &&
+		ok |= s->kind == OP_SREG && (s->reg < SR_CLOCK || s->reg > SR_PM) && w == 4 &&
+		      s->reg != SR_GRIDID;
+		ok |= s->kind == OP_REG && !s->part && !s->neg && defs[s->reg] == 1 &&
+		      lane_bytes(f->regs[s->reg]) == w && s->reg != r &&
 		      (f->regs[s->reg] == T_PRED) == (f->regs[r] == T_PRED) && f->regs[s->reg] != T_B128;
 		if (ok)
 			d->alias[r] = i;
 	}
-	for (uint32_t r = 0; r < f->nregs; r++) {       /* a circle of copies, which no program means, is no alias */
+	for (uint32_t r = 0; r < f->nregs;
+		r++) { /* a circle of copies, which no program means, is no alias */
 		uint32_t n = 0, s = r;
 		while (d->alias[s] && d->alias[s]->op[1].kind == OP_REG && n++ < 64)
 			s = d->alias[s]->op[1].reg;
@@ -96,12 +108,15 @@ static void find_aliases(struct decoder *d, const uint32_t *defs)
 	}
 }
 
-struct basic_block { uint32_t first, last, next[2]; uint32_t table; };
+struct basic_block {
+	uint32_t first, last, next[2];
+	uint32_t table;
+};
 struct liveness {
 	struct decoder *d;
 	struct basic_block *blocks;
 	uint32_t nblocks, words;
-	uint32_t *block_of;             /* label position -> block */
+	uint32_t *block_of; /* label position -> block */
 	uint64_t *use, *def, *in, *out;
 	uint32_t *start, *end;
 	uint64_t *now_use, *now_def;
@@ -145,7 +160,8 @@ static void extend(void *arg, uint32_t r, bool def)
 static bool ends(const struct ptx_insn *i)
 {
 	const char *o = i->m->opcode;
-	return !strcmp(o, "bra") || !strcmp(o, "brx") || !strcmp(o, "ret") || !strcmp(o, "exit") || !strcmp(o, "trap");
+	return !strcmp(o, "bra") || !strcmp(o, "brx") || !strcmp(o, "ret") || !strcmp(o, "exit") ||
+	       !strcmp(o, "trap");
 }
 
 static bool find_blocks(struct liveness *l)
@@ -240,7 +256,8 @@ static void solve(struct liveness *l)
 				continue;
 			changed = true;
 			uint64_t *in = l->in + (uint64_t)b * l->words, *out = l->out + (uint64_t)b * l->words;
-			const uint64_t *use = l->use + (uint64_t)b * l->words, *def = l->def + (uint64_t)b * l->words;
+			const uint64_t *use = l->use + (uint64_t)b * l->words,
+				       *def = l->def + (uint64_t)b * l->words;
 			for (uint32_t w = 0; w < l->words; w++)
 				in[w] = use[w] | (out[w] & ~def[w]);
 		}
@@ -268,19 +285,24 @@ static void intervals(struct liveness *l)
 
 static int by_start(const void *a, const void *b, void *start)
 {
-	uint32_t x = ((const uint32_t *)start)[*(const uint32_t *)a], y = ((const uint32_t *)start)[*(const uint32_t *)b];
+	uint32_t x = ((const uint32_t *)start)[*(const uint32_t *)a],
+		 y = ((const uint32_t *)start)[*(const uint32_t *)b];
 	return x < y ? -1 : x > y;
 }
 
-struct pool { uint32_t slot, until; };
+struct pool {
+	uint32_t slot, until;
+};
 
-/* Linear scan: a slot is free again when its interval has ended before the next one starts. Slots of 4 and 8 bytes per lane do not mix. */
+/* Linear scan: a slot is free again when its interval has ended before the next one starts. Slots of 4 and 8
+ * bytes per lane do not mix. */
 static void colour(struct liveness *l)
 {
 	struct decoder *d = l->d;
 	const struct ptx_func *f = d->f;
 	uint32_t *order = malloc((f->nregs + 1) * sizeof *order), n = 0;
-	struct pool *pools[2] = {malloc((f->nregs + 1) * sizeof(struct pool)), malloc((f->nregs + 1) * sizeof(struct pool))};
+	struct pool *pools[2] = {
+		malloc((f->nregs + 1) * sizeof(struct pool)), malloc((f->nregs + 1) * sizeof(struct pool))};
 	uint32_t count[2] = {0, 0};
 	if (order && pools[0] && pools[1]) {
 		for (uint32_t r = 0; r < f->nregs; r++)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The engine's modules and functions as the driver side sees them: loading, lookup, what a function needs.
  *
- * Thread rule: modules are independent; a module's lock guards decoding, which happens when a function is first asked for. */
+ * Thread rule: modules are independent; a module's lock guards decoding, which happens when a function is
+ * first asked for. */
 #include "server/soft/engine.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,7 +11,13 @@
 #include "server/soft/ir.h"
 #include "server/soft/memory.h"
 
-enum { OUT_OF_MEMORY = 2, INVALID_VALUE = 1, MAX_TEXTS = 4096, MAX_REGISTERS = 255, MAX_THREADS_DEFAULT = 1024 };
+enum {
+	OUT_OF_MEMORY = 2,
+	INVALID_VALUE = 1,
+	MAX_TEXTS = 4096,
+	MAX_REGISTERS = 255,
+	MAX_THREADS_DEFAULT = 1024
+};
 #define MAX_ARENA ((size_t)4 << 30)
 
 static _Atomic uint32_t module_ids;
@@ -25,8 +32,13 @@ static bool describe(struct engine_module *m, struct ptx_func *f, struct engine_
 		p[n++] = (struct engine_param){(uint32_t)v->address, (uint32_t)v->bytes};
 	e->module = m;
 	e->func = f;
-	e->info = (struct engine_function_info){.name = f->name, .params = p, .nparams = n, .param_bytes = f->param_bytes,
-		.const_bytes = m->const_bytes, .registers = 1, .max_threads = f->maxntid ? (int)f->maxntid : MAX_THREADS_DEFAULT,
+	e->info = (struct engine_function_info){.name = f->name,
+		.params = p,
+		.nparams = n,
+		.param_bytes = f->param_bytes,
+		.const_bytes = m->const_bytes,
+		.registers = 1,
+		.max_threads = f->maxntid ? (int)f->maxntid : MAX_THREADS_DEFAULT,
 		.ptx_version = f->unit->version};
 	memcpy(e->info.required, f->reqntid, sizeof f->reqntid);
 	if (e->info.max_threads > MAX_THREADS_DEFAULT)
@@ -34,7 +46,8 @@ static bool describe(struct engine_module *m, struct ptx_func *f, struct engine_
 	return true;
 }
 
-static int load(struct engine_module *m, const char *const *text, const size_t *n, unsigned count, struct engine_error *error)
+static int load(struct engine_module *m, const char *const *text, const size_t *n, unsigned count,
+	struct engine_error *error)
 {
 	m->units = arena_alloc(m->arena, (count + 1) * sizeof *m->units);
 	if (!m->units)
@@ -55,12 +68,14 @@ static int load(struct engine_module *m, const char *const *text, const size_t *
 		return error->code = OUT_OF_MEMORY;
 	unsigned e = 0;
 	for (unsigned k = 0; k < m->nfuncs; k++)
-		if (m->funcs[k]->entry && m->funcs[k]->body && m->funcs[k]->def == m->funcs[k] && !describe(m, m->funcs[k], &m->entries[e++]))
+		if (m->funcs[k]->entry && m->funcs[k]->body && m->funcs[k]->def == m->funcs[k] &&
+			!describe(m, m->funcs[k], &m->entries[e++]))
 			return error->code = OUT_OF_MEMORY;
 	return 0;
 }
 
-int engine_module_load(const char *const *text, const size_t *n, unsigned count, struct engine_module **out, struct engine_error *error)
+int engine_module_load(const char *const *text, const size_t *n, unsigned count, struct engine_module **out,
+	struct engine_error *error)
 {
 	struct engine_error unused;
 	error = error ? error : &unused;
@@ -154,7 +169,8 @@ const struct engine_function_info *engine_function_info(const struct engine_func
 	return &e->info;
 }
 
-bool engine_global_at(struct engine_module *m, unsigned i, const char **name, uint64_t *address, size_t *bytes, bool *managed)
+bool engine_global_at(struct engine_module *m, unsigned i, const char **name, uint64_t *address,
+	size_t *bytes, bool *managed)
 {
 	if (i >= m->nglobals)
 		return false;
@@ -170,7 +186,8 @@ bool engine_global_at(struct engine_module *m, unsigned i, const char **name, ui
 	return true;
 }
 
-bool engine_global_find(struct engine_module *m, const char *name, uint64_t *address, size_t *bytes, bool *managed)
+bool engine_global_find(
+	struct engine_module *m, const char *name, uint64_t *address, size_t *bytes, bool *managed)
 {
 	for (unsigned i = 0; i < m->nglobals; i++)
 		if (!strcmp(m->globals[i]->name, name))

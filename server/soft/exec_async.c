@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Asynchronous copies, which are done at once, and the barriers that are objects in shared memory. Such an object holds, from bit 0: 20 bits of expected
- * arrivals, 20 bits of pending ones, 22 bits of pending bytes, one unused bit and the phase. Packed video arithmetic is here, too.
+/* Asynchronous copies, which are done at once, and the barriers that are objects in shared memory. Such an
+ * object holds, from bit 0: 20 bits of expected arrivals, 20 bits of pending ones, 22 bits of pending bytes,
+ * one unused bit and the phase. Packed video arithmetic is here, too.
  *
  * Thread rule: a handler touches only its warp and device memory. */
 #include "server/soft/exec_matrix.h"
@@ -9,11 +10,15 @@
 
 enum { ILLEGAL_ADDRESS = 700, MISALIGNED_ADDRESS = 716, COUNT_BITS = 20, TX_BITS = 22 };
 
-static uint8_t *shared_at(struct warp *w, const struct op *o, uint32_t slot, int64_t off, uint32_t l, uint64_t n, bool shared)
+static uint8_t *shared_at(
+	struct warp *w, const struct op *o, uint32_t slot, int64_t off, uint32_t l, uint64_t n, bool shared)
 {
-	uint64_t at = shared ? (uint32_t)(REG(w, uint32_t, slot)[l] + (uint32_t)off) : REG(w, uint64_t, slot)[l] + (uint64_t)off;
+	uint64_t at = shared ? (uint32_t)(REG(w, uint32_t, slot)[l] + (uint32_t)off)
+			     : REG(w, uint64_t, slot)[l] + (uint64_t)off;
 	uint64_t lo = shared ? 0 : w->mem_lo, end = shared ? w->shared_size : w->mem_hi;
-	int bad = at < lo || at > end || end - at < n ? ILLEGAL_ADDRESS : at & (n - 1) ? MISALIGNED_ADDRESS : 0;
+	int bad = at < lo || at > end || end - at < n ? ILLEGAL_ADDRESS
+		  : at & (n - 1)                      ? MISALIGNED_ADDRESS
+						      : 0;
 	if (bad) {
 		warp_fault(w, o, bad);
 		return NULL;
@@ -21,10 +26,12 @@ static uint8_t *shared_at(struct warp *w, const struct op *o, uint32_t slot, int
 	return shared ? w->shared + at : (uint8_t *)at;
 }
 
-/* d: destination (shared), a: source (global), b: slot of the bytes to read or NONE, c: slot of an ignore predicate or NONE, x: size; imm and y: offsets */
+/* d: destination (shared), a: source (global), b: slot of the bytes to read or NONE, c: slot of an ignore
+ * predicate or NONE, x: size; imm and y: offsets */
 const struct op *x_cp_async(struct warp *w, const struct op *o)
 {
-	FOR_LANES(w, l) {
+	FOR_LANES(w, l)
+	{
 		uint32_t n = o->b == UINT32_MAX ? o->x : REG(w, uint32_t, o->b)[l];
 		if (o->c != UINT32_MAX && REG(w, int32_t, o->c)[l])
 			n = 0;
@@ -41,19 +48,24 @@ const struct op *x_cp_async(struct warp *w, const struct op *o)
 	return o + 1;
 }
 
-struct mbar { uint32_t expected, pending; int32_t tx; uint32_t phase; };
+struct mbar {
+	uint32_t expected, pending;
+	int32_t tx;
+	uint32_t phase;
+};
 
 static struct mbar unpack(uint64_t v)
 {
-	return (struct mbar){(uint32_t)v & ((1 << COUNT_BITS) - 1), (uint32_t)(v >> COUNT_BITS) & ((1 << COUNT_BITS) - 1),
-	                     (int32_t)((int64_t)(v << 2) >> (64 - TX_BITS)), (uint32_t)(v >> 63)};
+	return (struct mbar){(uint32_t)v & ((1 << COUNT_BITS) - 1),
+		(uint32_t)(v >> COUNT_BITS) & ((1 << COUNT_BITS) - 1),
+		(int32_t)((int64_t)(v << 2) >> (64 - TX_BITS)), (uint32_t)(v >> 63)};
 }
 
 static uint64_t packed(struct mbar m)
 {
 	uint64_t count = (1 << COUNT_BITS) - 1;
-	return (m.expected & count) | (m.pending & count) << COUNT_BITS | ((uint64_t)(uint32_t)m.tx & ((1u << TX_BITS) - 1)) << 2 * COUNT_BITS |
-	       (uint64_t)m.phase << 63;
+	return (m.expected & count) | (m.pending & count) << COUNT_BITS |
+	       ((uint64_t)(uint32_t)m.tx & ((1u << TX_BITS) - 1)) << 2 * COUNT_BITS | (uint64_t)m.phase << 63;
 }
 
 static void settle(struct mbar *m)
@@ -64,16 +76,18 @@ static void settle(struct mbar *m)
 	m->pending = m->expected;
 }
 
-/* a: address, b: count, bytes, state or parity (a slot or NONE), d: state or predicate (or NONE), x: what, y: shared address */
+/* a: address, b: count, bytes, state or parity (a slot or NONE), d: state or predicate (or NONE), x: what, y:
+ * shared address */
 const struct op *x_mbarrier(struct warp *w, const struct op *o)
 {
 	bool missed = false;
 	if (o->x == MBAR_COUNT) {
 		FOR_LANES(w, l)
-			REG(w, uint32_t, o->d)[l] = unpack(REG(w, uint64_t, o->b)[l]).pending;
+		REG(w, uint32_t, o->d)[l] = unpack(REG(w, uint64_t, o->b)[l]).pending;
 		return o + 1;
 	}
-	FOR_LANES(w, l) {
+	FOR_LANES(w, l)
+	{
 		uint8_t *p = shared_at(w, o, o->a, o->imm, l, 8, o->y);
 		if (!p)
 			return STOP;
@@ -82,9 +96,7 @@ const struct op *x_mbarrier(struct warp *w, const struct op *o)
 		struct mbar m = unpack(v);
 		uint32_t k = o->b == UINT32_MAX ? 1 : REG(w, uint32_t, o->b)[l];
 		switch (o->x) {
-		case MBAR_INIT:
-			m = (struct mbar){.expected = k, .pending = k};
-			break;
+		case MBAR_INIT: m = (struct mbar){.expected = k, .pending = k}; break;
 		case MBAR_ARRIVE:
 			m.pending -= k;
 			settle(&m);
@@ -94,9 +106,7 @@ const struct op *x_mbarrier(struct warp *w, const struct op *o)
 			m.expected -= k;
 			settle(&m);
 			break;
-		case MBAR_EXPECT:
-			m.tx += (int32_t)k;
-			break;
+		case MBAR_EXPECT: m.tx += (int32_t)k; break;
 		case MBAR_ARRIVE_EXPECT:
 			m.tx += (int32_t)k;
 			m.pending--;
@@ -108,21 +118,21 @@ const struct op *x_mbarrier(struct warp *w, const struct op *o)
 			break;
 		case MBAR_TEST:
 		case MBAR_PARITY: {
-			uint32_t phase = o->x == MBAR_PARITY ? k & 1 : (uint32_t)(REG(w, uint64_t, o->b)[l] >> 63);
+			uint32_t phase =
+				o->x == MBAR_PARITY ? k & 1 : (uint32_t)(REG(w, uint64_t, o->b)[l] >> 63);
 			bool done = m.phase != phase;
 			missed |= !done;
 			REG(w, int32_t, o->d)[l] = -(int32_t)done;
 			continue;
 		}
-		default:                /* invalidated, or an arrival that the same operation undoes */
-			break;
+		default: /* invalidated, or an arrival that the same operation undoes */ break;
 		}
 		uint64_t after = packed(m);
 		memcpy(p, &after, 8);
 		if (o->d != UINT32_MAX)
 			REG(w, uint64_t, o->d)[l] = v;
 	}
-	if (missed)                     /* the program will ask again: others first */
+	if (missed) /* the program will ask again: others first */
 		return warp_stop(w, o, EV_SLEEP);
 	return o + 1;
 }
@@ -133,12 +143,14 @@ static int64_t lane_of(uint32_t v, unsigned i, unsigned bits, bool sign)
 	return sign ? (int32_t)(x << (32 - bits)) >> (32 - bits) : (int64_t)x;
 }
 
-/* d = a op b in pairs or fours of lanes; x: operation, y: bits | signs of a, b, d | saturation | addition of the lanes and c */
+/* d = a op b in pairs or fours of lanes; x: operation, y: bits | signs of a, b, d | saturation | addition of
+ * the lanes and c */
 const struct op *x_video(struct warp *w, const struct op *o)
 {
 	unsigned bits = o->y & 255, n = 32 / bits;
 	bool sa = o->y & 256, sb = o->y & 512, sd = o->y & 1024, sat = o->y & 2048, sum = o->y & 4096;
-	FOR_LANES(w, l) {
+	FOR_LANES(w, l)
+	{
 		uint32_t a = REG(w, uint32_t, o->a)[l], b = REG(w, uint32_t, o->b)[l], r = 0;
 		int64_t total = o->c == UINT32_MAX ? 0 : REG(w, uint32_t, o->c)[l];
 		for (unsigned i = 0; i < n; i++) {
@@ -151,7 +163,8 @@ const struct op *x_video(struct warp *w, const struct op *o)
 			case VIDEO_MIN: v = x < y ? x : y; break;
 			default: v = x > y ? x : y; break;
 			}
-			int64_t lo = sd ? -(1ll << (bits - 1)) : 0, hi = sd ? (1ll << (bits - 1)) - 1 : (1ll << bits) - 1;
+			int64_t lo = sd ? -(1ll << (bits - 1)) : 0,
+				hi = sd ? (1ll << (bits - 1)) - 1 : (1ll << bits) - 1;
 			if (sat)
 				v = v < lo ? lo : v > hi ? hi : v;
 			total += v;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Atomic operations, one lane after the other in rising order. Device memory is shared with other workers and with the host, so each one is an
- * atomic operation of the host; order is sequential, which is more than PTX asks for.
+/* Atomic operations, one lane after the other in rising order. Device memory is shared with other workers and
+ * with the host, so each one is an atomic operation of the host; order is sequential, which is more than PTX
+ * asks for.
  *
  * Thread rule: a handler touches only its warp and device memory. */
 #include "server/soft/exec_atom.h"
@@ -50,28 +51,33 @@ static uint64_t updated(uint32_t op, unsigned t, uint64_t old, uint64_t v, uint6
 	case T_F16:
 	case T_BF16: return half(op, t, (uint32_t)old, (uint32_t)v);
 	case T_F16X2:
-	case T_BF16X2: return half(op, t, (uint32_t)old, (uint32_t)v) | half(op, t, (uint32_t)(old >> 16), (uint32_t)(v >> 16)) << 16;
+	case T_BF16X2:
+		return half(op, t, (uint32_t)old, (uint32_t)v) |
+		       half(op, t, (uint32_t)(old >> 16), (uint32_t)(v >> 16)) << 16;
 	default: return integer(op, t, old, v, cmp);
 	}
 }
 
-#define CASES(T) \
-	static uint64_t on_##T(uint32_t op, unsigned t, T *p, uint64_t v, uint64_t cmp) \
-	{ \
-		T old = __atomic_load_n(p, __ATOMIC_RELAXED); \
-		switch (op) { \
-		case ATOM_EXCH: return __atomic_exchange_n(p, (T)v, __ATOMIC_SEQ_CST); \
-		case ATOM_CAS: \
-			old = (T)cmp; \
-			__atomic_compare_exchange_n(p, &old, (T)v, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST); \
-			return old; \
-		case ATOM_ADD: \
-			if (t != T_F32 && t != T_F64 && t != T_F16 && t != T_BF16 && t != T_F16X2 && t != T_BF16X2) \
-				return __atomic_fetch_add(p, (T)v, __ATOMIC_SEQ_CST); \
-		} \
-		while (!__atomic_compare_exchange_n(p, &old, (T)updated(op, t, old, v, cmp), false, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED)) \
-			; \
-		return old; \
+#define CASES(T)                                                                                             \
+	static uint64_t on_##T(uint32_t op, unsigned t, T *p, uint64_t v, uint64_t cmp)                      \
+	{                                                                                                    \
+		T old = __atomic_load_n(p, __ATOMIC_RELAXED);                                                \
+		switch (op) {                                                                                \
+		case ATOM_EXCH: return __atomic_exchange_n(p, (T)v, __ATOMIC_SEQ_CST);                       \
+		case ATOM_CAS:                                                                               \
+			old = (T)cmp;                                                                        \
+			__atomic_compare_exchange_n(                                                         \
+				p, &old, (T)v, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);                   \
+			return old;                                                                          \
+		case ATOM_ADD:                                                                               \
+			if (t != T_F32 && t != T_F64 && t != T_F16 && t != T_BF16 && t != T_F16X2 &&         \
+				t != T_BF16X2)                                                               \
+				return __atomic_fetch_add(p, (T)v, __ATOMIC_SEQ_CST);                        \
+		}                                                                                            \
+		while (!__atomic_compare_exchange_n(                                                         \
+			p, &old, (T)updated(op, t, old, v, cmp), false, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED)) \
+			;                                                                                    \
+		return old;                                                                                  \
 	}
 CASES(uint16_t)
 CASES(uint32_t)
@@ -82,7 +88,8 @@ static const struct op *shared_add(struct warp *w, const struct op *o)
 {
 	const uint32_t *a = REG(w, uint32_t, o->a), *b = REG(w, uint32_t, o->b);
 	uint32_t *d = o->d == UINT32_MAX ? NULL : REG(w, uint32_t, o->d), imm = (uint32_t)o->imm;
-	FOR_LANES(w, l) {
+	FOR_LANES(w, l)
+	{
 		uint64_t at = (uint32_t)(a[l] + imm);
 		if (at + 4 > w->shared_size)
 			return warp_fault(w, o, ILLEGAL_ADDRESS);
@@ -103,15 +110,17 @@ const struct op *x_atom(struct warp *w, const struct op *o)
 	unsigned t = o->y & 255, bytes = ptx_type_bytes(t);
 	bool shared = o->y & ATOM_SHARED;
 	uint64_t lo = shared ? 0 : w->mem_lo, end = shared ? w->shared_size : w->mem_hi;
-	FOR_LANES(w, l) {
-		uint64_t at = shared ? (uint32_t)(REG(w, uint32_t, o->a)[l] + (uint32_t)o->imm) : REG(w, uint64_t, o->a)[l] + (uint64_t)o->imm;
+	FOR_LANES(w, l)
+	{
+		uint64_t at = shared ? (uint32_t)(REG(w, uint32_t, o->a)[l] + (uint32_t)o->imm)
+				     : REG(w, uint64_t, o->a)[l] + (uint64_t)o->imm;
 		if ((at < lo || at > end || end - at < bytes) && (shared || soft_reach(&at, 1, bytes)))
 			return warp_fault(w, o, ILLEGAL_ADDRESS);
 		if (at & (bytes - 1))
 			return warp_fault(w, o, MISALIGNED_ADDRESS);
 		void *p = shared ? w->shared + at : (void *)at;
 		uint64_t v = bytes == 8 ? REG(w, uint64_t, o->b)[l] : REG(w, uint32_t, o->b)[l], c = 0, old;
-		if (o->c != UINT32_MAX) {       /* compare and swap: b is compared, c is stored */
+		if (o->c != UINT32_MAX) { /* compare and swap: b is compared, c is stored */
 			c = v;
 			v = bytes == 8 ? REG(w, uint64_t, o->c)[l] : REG(w, uint32_t, o->c)[l];
 		}

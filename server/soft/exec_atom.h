@@ -5,4 +5,4 @@
 #pragma once
 
 enum { ATOM_ADD, ATOM_AND, ATOM_OR, ATOM_XOR, ATOM_MIN, ATOM_MAX, ATOM_INC, ATOM_DEC, ATOM_EXCH, ATOM_CAS };
-enum { ATOM_SHARED = 256 };             /* in y, beside the type */
+enum { ATOM_SHARED = 256 }; /* in y, beside the type */

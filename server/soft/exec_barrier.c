@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Barriers of a block and of a warp. A barrier counts lanes, not warps, so that partly exited and diverged warps are right.
+/* Barriers of a block and of a warp. A barrier counts lanes, not warps, so that partly exited and diverged
+ * warps are right.
  *
  * Thread rule: a block belongs to the thread that runs it. */
 #include "server/soft/exec.h"
@@ -19,7 +20,10 @@ static void release(struct block *b, unsigned id)
 			s->state = RUNNABLE;
 			if (s->bar_d == UINT32_MAX)
 				continue;
-			uint32_t kind = s->want, v = kind == BAR_POPC ? r->popc : 0 - (uint32_t)(kind == BAR_AND ? r->popc == r->arrived : r->popc != 0);
+			uint32_t kind = s->want,
+				 v = kind == BAR_POPC ? r->popc
+						      : 0 - (uint32_t)(kind == BAR_AND ? r->popc == r->arrived
+										       : r->popc != 0);
 			uint32_t *d = (uint32_t *)(s->f->regs + s->bar_d);
 			for (uint32_t m = s->mask; m; m &= m - 1)
 				d[__builtin_ctz(m)] = v;
@@ -34,7 +38,7 @@ int barrier_arrive(struct warp *w)
 	struct block *b = w->block;
 	const struct op *o = w->at;
 	uint32_t l = (uint32_t)__builtin_ctz(s->mask), id = REG(w, uint32_t, o->a)[l];
-	if (id >= MAX_BARRIERS) {       /* PTX has 16; the last one is the cluster's */
+	if (id >= MAX_BARRIERS) { /* PTX has 16; the last one is the cluster's */
 		b->launch->error_line = o->line;
 		return ILLEGAL_INSTRUCTION;
 	}

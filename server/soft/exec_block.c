@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Running blocks: each warp is a list of splits (frame, pc, lanes, state); the deepest frame and, in it, the lowest pc runs first; splits of one
- * place merge. A budget of backward branches hands over to other splits and warps, so that locks inside a warp make progress.
+/* Running blocks: each warp is a list of splits (frame, pc, lanes, state); the deepest frame and, in it, the
+ * lowest pc runs first; splits of one place merge. A budget of backward branches hands over to other splits
+ * and warps, so that locks inside a warp make progress.
  *
  * Thread rule: a block belongs to the thread that runs it. */
 #include "server/soft/exec.h"
@@ -9,7 +10,13 @@
 #include <time.h>
 #include "server/soft/memory.h"
 
-enum { OUT_OF_MEMORY = 2, LAUNCH_TIMEOUT = 702, LAUNCH_FAILED = 719, UNKNOWN_ERROR = 999, LAUNCH_INVALID = 1 };
+enum {
+	OUT_OF_MEMORY = 2,
+	LAUNCH_TIMEOUT = 702,
+	LAUNCH_FAILED = 719,
+	UNKNOWN_ERROR = 999,
+	LAUNCH_INVALID = 1
+};
 enum { BUDGET = 20000, BUDGET_COOPERATIVE = 256, SLICE = 64 };
 
 uint64_t exec_now_ns(void)
@@ -38,14 +45,15 @@ static void drop(struct warp *w, unsigned k)
 	w->forced = -1;
 }
 
-/* Splits of one place become one. A waiting one that meets a running one is run again: its operation looks once more who is there. */
+/* Splits of one place become one. A waiting one that meets a running one is run again: its operation looks
+ * once more who is there. */
 static void merge(struct warp *w)
 {
 	for (unsigned i = 0; i < w->nsplits; i++)
 		for (unsigned k = i + 1; k < w->nsplits; k++) {
 			struct split *a = &w->split[i], *b = &w->split[k];
-			if (a->f != b->f || a->pc != b->pc || a->state == WAIT_BARRIER || b->state == WAIT_BARRIER || a->state == WAIT_WARP ||
-			    b->state == WAIT_WARP)
+			if (a->f != b->f || a->pc != b->pc || a->state == WAIT_BARRIER ||
+				b->state == WAIT_BARRIER || a->state == WAIT_WARP || b->state == WAIT_WARP)
 				continue;
 			a->mask |= b->mask;
 			a->force |= b->force;
@@ -67,7 +75,8 @@ static void wake(struct warp *w)
 	for (unsigned k = 0; k < w->nsplits; k++) {
 		struct split *s = &w->split[k];
 		uint32_t want = s->want & w->exists & ~w->exited;
-		if ((s->state == WAIT_SYNC && !(want & ~s->mask)) || (s->state == WAIT_WARP && !(want & ~at_barrier)))
+		if ((s->state == WAIT_SYNC && !(want & ~s->mask)) ||
+			(s->state == WAIT_WARP && !(want & ~at_barrier)))
 			s->state = RUNNABLE;
 	}
 }
@@ -88,7 +97,8 @@ static int pick(struct warp *w)
 	int best = -1;
 	for (unsigned k = 0; k < w->nsplits; k++) {
 		const struct split *s = &w->split[k], *t = best < 0 ? NULL : &w->split[best];
-		if (s->state == RUNNABLE && (!t || s->f->depth > t->f->depth || (s->f->depth == t->f->depth && s->pc < t->pc)))
+		if (s->state == RUNNABLE &&
+			(!t || s->f->depth > t->f->depth || (s->f->depth == t->f->depth && s->pc < t->pc)))
 			best = (int)k;
 	}
 	return best;
@@ -100,7 +110,8 @@ static const struct op *join_point(const struct warp *w, const struct split *s)
 	const struct op *limit = STOP;
 	for (unsigned k = 0; k < w->nsplits; k++) {
 		const struct split *t = &w->split[k];
-		if (t != s && t->f == s->f && t->state != WAIT_BARRIER && t->state != WAIT_WARP && t->pc > s->pc && t->pc < limit)
+		if (t != s && t->f == s->f && t->state != WAIT_BARRIER && t->state != WAIT_WARP &&
+			t->pc > s->pc && t->pc < limit)
 			limit = t->pc;
 	}
 	return limit;
@@ -109,9 +120,12 @@ static const struct op *join_point(const struct warp *w, const struct split *s)
 /* The mask as lanes, four at a time. */
 static void spread(struct warp *w, uint32_t mask)
 {
-#define FOUR(m) {-((m) & 1), -((m) >> 1 & 1), -((m) >> 2 & 1), -((m) >> 3 & 1)}
-	static const int32_t four[16][4] = {FOUR(0), FOUR(1), FOUR(2), FOUR(3), FOUR(4), FOUR(5), FOUR(6), FOUR(7), FOUR(8), FOUR(9), FOUR(10), FOUR(11),
-		FOUR(12), FOUR(13), FOUR(14), FOUR(15)};
+#define FOUR(m)                                                                                              \
+	{                                                                                                    \
+		-((m)&1), -((m) >> 1 & 1), -((m) >> 2 & 1), -((m) >> 3 & 1)                                  \
+	}
+	static const int32_t four[16][4] = {FOUR(0), FOUR(1), FOUR(2), FOUR(3), FOUR(4), FOUR(5), FOUR(6),
+		FOUR(7), FOUR(8), FOUR(9), FOUR(10), FOUR(11), FOUR(12), FOUR(13), FOUR(14), FOUR(15)};
 #undef FOUR
 	w->lanes_bits = mask;
 	for (int k = 0; k < 8; k++)
@@ -147,15 +161,14 @@ static void split_off(struct warp *w, struct split *s)
 	s->pc = w->at + 1;
 }
 
-/* What the operation at w->at asks for. Returns 0 or a CUresult; *yield says that others should have a turn. */
+/* What the operation at w->at asks for. Returns 0 or a CUresult; *yield says that others should have a turn.
+ */
 static int handle(struct warp *w, struct split *s, bool *yield)
 {
 	struct block *b = w->block;
 	s->force = false;
 	switch (w->event) {
-	case EV_SPLIT:
-		split_off(w, s);
-		return 0;
+	case EV_SPLIT: split_off(w, s); return 0;
 	case EV_YIELD:
 		s->pc = w->to;
 		*yield = true;
@@ -164,11 +177,8 @@ static int handle(struct warp *w, struct split *s, bool *yield)
 		s->pc = w->at + 1;
 		*yield = true;
 		return 0;
-	case EV_CALL:
-		return frame_call(w);
-	case EV_RET:
-		frame_return(w);
-		return 0;
+	case EV_CALL: return frame_call(w);
+	case EV_RET: frame_return(w); return 0;
 	case EV_EXIT:
 		w->exited |= s->mask;
 		b->live -= (uint32_t)__builtin_popcount(s->mask);
@@ -176,8 +186,7 @@ static int handle(struct warp *w, struct split *s, bool *yield)
 		drop(w, w->cur);
 		barrier_exit(b);
 		return 0;
-	case EV_BARRIER:
-		return barrier_arrive(w);
+	case EV_BARRIER: return barrier_arrive(w);
 	case EV_PARK:
 		s->pc = w->at;
 		s->state = WAIT_SYNC;
@@ -188,9 +197,7 @@ static int handle(struct warp *w, struct split *s, bool *yield)
 		s->state = WAIT_WARP;
 		s->want = w->targets;
 		return 0;
-	default:
-		b->launch->error_line = w->at->line;
-		return w->fault;
+	default: b->launch->error_line = w->at->line; return w->fault;
 	}
 }
 
@@ -215,12 +222,13 @@ static int warp_run(struct warp *w, bool *moved)
 		if (r)
 			return r;
 	}
-	if (yield && w->nsplits > 1)    /* another split of this warp goes first next time */
+	if (yield && w->nsplits > 1) /* another split of this warp goes first next time */
 		w->forced = (int)((w->cur + 1) % w->nsplits);
 	return 0;
 }
 
-/* No warp can go on. Lanes that a .sync operation waits for will not come: it runs with those that are there. */
+/* No warp can go on. Lanes that a .sync operation waits for will not come: it runs with those that are there.
+ */
 static bool unblock(struct block *b)
 {
 	bool any = false;
@@ -280,14 +288,15 @@ int block_run(struct block *b)
 		if (!moved && wake_ns)
 			return 0;
 		if (!moved && !unblock(b))
-			return LAUNCH_FAILED;   /* threads wait at a barrier that the others never reach */
+			return LAUNCH_FAILED; /* threads wait at a barrier that the others never reach */
 		if (slice == SLICE || b->launch->l->cooperative)
 			return 0;
 	}
 	return 0;
 }
 
-static int room(struct block *b, const struct code *c, unsigned nwarps, size_t shared, size_t stride, size_t nthreads)
+static int room(
+	struct block *b, const struct code *c, unsigned nwarps, size_t shared, size_t stride, size_t nthreads)
 {
 	if (b->cap_warps < nwarps || b->frame_bytes != c->frame_bytes) {
 		for (unsigned k = 0; b->warps && k < b->cap_warps; k++)
@@ -354,7 +363,8 @@ static void warp_start(struct block *b, unsigned k, enum fill fill)
 	w->wake_ns = 0;
 	w->nframes = 0;
 	w->local_stride = b->local_stride;
-	w->local_base = b->memory + ((b->shared_bytes + 255) & ~255ull) + (uint64_t)k * LANES * b->local_stride;
+	w->local_base =
+		b->memory + ((b->shared_bytes + 255) & ~255ull) + (uint64_t)k * LANES * b->local_stride;
 	w->base_regs = b->regs + (size_t)k * b->frame_bytes;
 	w->base = (struct frame){.code = c, .regs = w->base_regs, .lanes = w->exists};
 	frame_fill(w, c, w->base_regs, 0, fill);
@@ -373,7 +383,9 @@ int block_start(struct block *b, struct launch *l, uint64_t index)
 	int r = room(b, c, nwarps, shared, stride, nthreads);
 	if (r)
 		return r;
-	enum fill fill = b->code_id != c->id || b->nwarps != nwarps ? FILL_ALL : b->launch_id != l->id ? FILL_LAUNCH : FILL_BLOCK;
+	enum fill fill = b->code_id != c->id || b->nwarps != nwarps ? FILL_ALL
+			 : b->launch_id != l->id                    ? FILL_LAUNCH
+								    : FILL_BLOCK;
 	b->code_id = c->id;
 	b->launch_id = l->id;
 	b->launch = l;

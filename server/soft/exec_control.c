@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Handlers of control operations: they set an event for the scheduler or find the next operation; clocks, sleeping, traps.
+/* Handlers of control operations: they set an event for the scheduler or find the next operation; clocks,
+ * sleeping, traps.
  *
  * Thread rule: a handler touches only the warp it is given. */
 #include "server/soft/exec.h"
@@ -10,13 +11,35 @@
 enum { ILLEGAL_INSTRUCTION = 715, LAUNCH_FAILED = 719, NOT_SUPPORTED = 801, ILLEGAL_ADDRESS = 700 };
 enum { MAX_SLEEP_NS = 1000000 };
 
-const struct op *x_exit(struct warp *w, const struct op *o) { return warp_stop(w, o, EV_EXIT); }
-const struct op *x_ret(struct warp *w, const struct op *o) { return warp_stop(w, o, EV_RET); }
-const struct op *x_call(struct warp *w, const struct op *o) { return warp_stop(w, o, EV_CALL); }
-const struct op *x_barrier(struct warp *w, const struct op *o) { return warp_stop(w, o, EV_BARRIER); }
-const struct op *x_trap(struct warp *w, const struct op *o) { return warp_fault(w, o, LAUNCH_FAILED); }
-const struct op *x_uncovered(struct warp *w, const struct op *o) { return warp_fault(w, o, NOT_SUPPORTED); }
-const struct op *x_nop(struct warp *w, const struct op *o) { (void)w; return o + 1; }
+const struct op *x_exit(struct warp *w, const struct op *o)
+{
+	return warp_stop(w, o, EV_EXIT);
+}
+const struct op *x_ret(struct warp *w, const struct op *o)
+{
+	return warp_stop(w, o, EV_RET);
+}
+const struct op *x_call(struct warp *w, const struct op *o)
+{
+	return warp_stop(w, o, EV_CALL);
+}
+const struct op *x_barrier(struct warp *w, const struct op *o)
+{
+	return warp_stop(w, o, EV_BARRIER);
+}
+const struct op *x_trap(struct warp *w, const struct op *o)
+{
+	return warp_fault(w, o, LAUNCH_FAILED);
+}
+const struct op *x_uncovered(struct warp *w, const struct op *o)
+{
+	return warp_fault(w, o, NOT_SUPPORTED);
+}
+const struct op *x_nop(struct warp *w, const struct op *o)
+{
+	(void)w;
+	return o + 1;
+}
 
 const struct op *x_fence(struct warp *w, const struct op *o)
 {
@@ -31,10 +54,11 @@ const struct op *x_brx(struct warp *w, const struct op *o)
 	const uint32_t *a = REG(w, uint32_t, o->a);
 	uint32_t first = a[__builtin_ctz(w->mask)], same = 0;
 	FOR_LANES(w, l)
-		same |= (uint32_t)(a[l] == first) << l;
+	same |= (uint32_t)(a[l] == first) << l;
 	if (first >= o->x)
 		return warp_fault(w, o, ILLEGAL_INSTRUCTION);
-	if (same != w->mask) {          /* the others stay in front of this operation, so the split's own pc must, too */
+	if (same !=
+		w->mask) { /* the others stay in front of this operation, so the split's own pc must, too */
 		w->targets = same;
 		w->to = o->table[first];
 		return warp_stop(w, o - 1, EV_SPLIT);
@@ -84,12 +108,8 @@ const struct op *x_clock(struct warp *w, const struct op *o)
 	struct timespec t;
 	switch (o->x) {
 	case SR_CLOCK:
-	case SR_CLOCK64:
-		v = __rdtsc();
-		break;
-	case SR_CLOCK_HI:
-		v = __rdtsc() >> 32;
-		break;
+	case SR_CLOCK64: v = __rdtsc(); break;
+	case SR_CLOCK_HI: v = __rdtsc() >> 32; break;
 	case SR_GLOBALTIMER:
 	case SR_GLOBALTIMER_LO:
 	case SR_GLOBALTIMER_HI:
@@ -97,7 +117,8 @@ const struct op *x_clock(struct warp *w, const struct op *o)
 		v = (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 		v = o->x == SR_GLOBALTIMER_HI ? v >> 32 : v;
 	}
-	FOR_LANES(w, l) {
+	FOR_LANES(w, l)
+	{
 		if (o->y)
 			REG(w, uint64_t, o->d)[l] = v;
 		else
@@ -111,13 +132,20 @@ const struct op *x_isspacep(struct warp *w, const struct op *o)
 	const uint64_t *a = REG(w, uint64_t, o->a);
 	int32_t *d = REG(w, int32_t, o->d);
 	struct block *b = w->block;
-	FOR_LANES(w, l) {
+	FOR_LANES(w, l)
+	{
 		uint64_t p = a[l];
-		bool shared = p >= (uint64_t)w->shared && p - (uint64_t)w->shared < (w->shared_size ? w->shared_size : 1);
+		bool shared = p >= (uint64_t)w->shared &&
+			      p - (uint64_t)w->shared < (w->shared_size ? w->shared_size : 1);
 		uint64_t first = b->memory + ((b->shared_bytes + 255) & ~255ull);
 		bool local = p >= first && p - first < b->local_stride * b->nthreads;
-		bool param = b->launch->params && p >= b->launch->params && p - b->launch->params < PTX_MAX_PARAM;
-		bool in = o->x == SP_SHARED ? shared : o->x == SP_LOCAL ? local : o->x == SP_PARAM ? param : o->x == SP_GLOBAL ? !shared && !local : false;
+		bool param =
+			b->launch->params && p >= b->launch->params && p - b->launch->params < PTX_MAX_PARAM;
+		bool in = o->x == SP_SHARED   ? shared
+			  : o->x == SP_LOCAL  ? local
+			  : o->x == SP_PARAM  ? param
+			  : o->x == SP_GLOBAL ? !shared && !local
+					      : false;
 		d[l] = -(int32_t)in;
 	}
 	return o + 1;
@@ -128,7 +156,8 @@ const struct op *x_copy_params(struct warp *w, const struct op *o)
 {
 	const uint64_t *base = REG(w, uint64_t, o->b);
 	const uint32_t *s = REG(w, uint32_t, o->a);
-	FOR_LANES(w, l) {
+	FOR_LANES(w, l)
+	{
 		uint64_t p = base[l] + (uint64_t)o->imm;
 		if (p < w->mem_lo || p > w->mem_hi || w->mem_hi - p < o->x)
 			return warp_fault(w, o, ILLEGAL_ADDRESS);

@@ -62,7 +62,8 @@ static uint64_t special64(const struct warp *w, unsigned sr, uint32_t l, uint32_
 
 static bool uniform(unsigned sr)
 {
-	return !(sr <= SR_TID_Z || sr == SR_LANEID || (sr >= SR_LANEMASK_EQ && sr <= SR_LANEMASK_GT) || sr == SR_LOCAL_BASE);
+	return !(sr <= SR_TID_Z || sr == SR_LANEID || (sr >= SR_LANEMASK_EQ && sr <= SR_LANEMASK_GT) ||
+		 sr == SR_LOCAL_BASE);
 }
 
 void frame_fill(struct warp *w, const struct code *c, uint8_t *regs, uint32_t local, enum fill what)
@@ -72,13 +73,15 @@ void frame_fill(struct warp *w, const struct code *c, uint8_t *regs, uint32_t lo
 		const struct slot_init *s = &c->inits[k];
 		bool same = !s->sreg || uniform(s->sreg);
 		if (s->width == 8) {
-			uint64_t *d = (uint64_t *)(regs + s->offset), v = s->sreg ? special64(w, s->sreg, 0, local) : s->value;
+			uint64_t *d = (uint64_t *)(regs + s->offset),
+				 v = s->sreg ? special64(w, s->sreg, 0, local) : s->value;
 			for (uint32_t l = 0; l < LANES; l++)
 				d[l] = v;
 			for (uint32_t l = 1; !same && l < LANES; l++)
 				d[l] = special64(w, s->sreg, l, local);
 		} else {
-			uint32_t *d = (uint32_t *)(regs + s->offset), v = s->sreg ? special(w, s->sreg, 0) : (uint32_t)s->value;
+			uint32_t *d = (uint32_t *)(regs + s->offset),
+				 v = s->sreg ? special(w, s->sreg, 0) : (uint32_t)s->value;
 			for (uint32_t l = 0; l < LANES; l++)
 				d[l] = v;
 			for (uint32_t l = 1; !same && l < LANES; l++)
@@ -140,7 +143,7 @@ void frame_trim(struct warp *w)
 		free(f);
 	}
 	w->free_frames = NULL;
-	for (unsigned k = 0; k < w->nsplits; k++)       /* left by a block that was stopped: each frame once */
+	for (unsigned k = 0; k < w->nsplits; k++) /* left by a block that was stopped: each frame once */
 		for (struct frame *f = w->split[k].f, *up; f && f != &w->base; f = up) {
 			up = f->up;
 			for (unsigned i = k + 1; i < w->nsplits; i++)
@@ -150,13 +153,14 @@ void frame_trim(struct warp *w)
 			free(f->regs);
 			free(f);
 			continue;
-shared:
+		shared:
 			break;
 		}
 	w->nsplits = 0;
 }
 
-/* The function that the active lanes call; lanes that call another one are split off and come back to the same operation. */
+/* The function that the active lanes call; lanes that call another one are split off and come back to the
+ * same operation. */
 static struct ptx_func *callee(struct warp *w, struct split *s, const struct call_info *ci)
 {
 	if (ci->func)
@@ -165,8 +169,8 @@ static struct ptx_func *callee(struct warp *w, struct split *s, const struct cal
 	uint64_t first = p[__builtin_ctz(s->mask)];
 	uint32_t others = 0;
 	FOR_LANES(w, l)
-		if (p[l] != first)
-			others |= 1u << l;
+	if (p[l] != first)
+		others |= 1u << l;
 	if (others) {
 		w->split[w->nsplits++] = (struct split){.f = s->f, .pc = w->at, .mask = others};
 		s->mask &= ~others;
@@ -197,7 +201,8 @@ int frame_call(struct warp *w)
 		n = frame_new(w, c, local);
 	if (!n) {
 		w->block->launch->error_line = w->at->line;
-		return local + c->local_bytes > w->local_stride || w->nframes >= MAX_FRAMES ? LAUNCH_FAILED : OUT_OF_MEMORY;
+		return local + c->local_bytes > w->local_stride || w->nframes >= MAX_FRAMES ? LAUNCH_FAILED
+											    : OUT_OF_MEMORY;
 	}
 	n->code = c;
 	n->up = s->f;
@@ -206,7 +211,8 @@ int frame_call(struct warp *w)
 	n->call = w->at;
 	n->local = local;
 	for (uint32_t k = 0; k < ci->nargs; k++) {
-		uint32_t words = ci->args[k].words < c->params[k].words ? ci->args[k].words : c->params[k].words;
+		uint32_t words =
+			ci->args[k].words < c->params[k].words ? ci->args[k].words : c->params[k].words;
 		copy_words(n->regs + c->params[k].slot, s->f->regs + ci->args[k].slot, words, s->mask);
 	}
 	s->f = n;
@@ -229,7 +235,8 @@ void frame_return(struct warp *w)
 		return;
 	const struct call_info *ci = f->call->p;
 	for (uint32_t k = 0; k < ci->nrets && k < f->code->func->nrets; k++) {
-		uint32_t words = ci->rets[k].words < f->code->rets[k].words ? ci->rets[k].words : f->code->rets[k].words;
+		uint32_t words = ci->rets[k].words < f->code->rets[k].words ? ci->rets[k].words
+									    : f->code->rets[k].words;
 		copy_words(f->up->regs + ci->rets[k].slot, f->regs + f->code->rets[k].slot, words, s->mask);
 	}
 	s->f = f->up;

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Launches: a queue of kernels, worker threads that take their blocks in rising order, and the caller, who works, too, while a place is free. A
- * cooperative kernel has all blocks under way; its threads take turns among theirs.
+/* Launches: a queue of kernels, worker threads that take their blocks in rising order, and the caller, who
+ * works, too, while a place is free. A cooperative kernel has all blocks under way; its threads take turns
+ * among theirs.
  *
- * Thread rule: pool.lock guards the queue, the counts and launch.threads; blocks are claimed atomically; a block belongs to one thread. */
+ * Thread rule: pool.lock guards the queue, the counts and launch.threads; blocks are claimed atomically; a
+ * block belongs to one thread. */
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
@@ -16,10 +18,26 @@
 #include "server/soft/decode.h"
 #include "server/soft/memory.h"
 
-enum { INVALID_VALUE = 1, OUT_OF_MEMORY = 2, LAUNCH_OUT_OF_RESOURCES = 701, COOPERATIVE_TOO_LARGE = 720, NOT_SUPPORTED = 801, LAUNCH_FAILED = 719 };
-enum { MAX_WORKERS = 256, MAX_RESIDENT = 4096, WORKSPACE = 256, START_WAIT_NS = 2000000, MAX_NAP_NS = 1000000 };
+enum {
+	INVALID_VALUE = 1,
+	OUT_OF_MEMORY = 2,
+	LAUNCH_OUT_OF_RESOURCES = 701,
+	COOPERATIVE_TOO_LARGE = 720,
+	NOT_SUPPORTED = 801,
+	LAUNCH_FAILED = 719
+};
+enum {
+	MAX_WORKERS = 256,
+	MAX_RESIDENT = 4096,
+	WORKSPACE = 256,
+	START_WAIT_NS = 2000000,
+	MAX_NAP_NS = 1000000
+};
 
-struct worker { struct block block; struct worker *next; };
+struct worker {
+	struct block block;
+	struct worker *next;
+};
 
 static struct {
 	pthread_mutex_t lock;
@@ -147,7 +165,7 @@ static void work_on(struct launch *l)
 	}
 	pool.active--;
 	l->threads--;
-	if (l->queued) {                /* no block is left to start */
+	if (l->queued) { /* no block is left to start */
 		struct launch **q = &pool.queue;
 		while (*q != l)
 			q = &(*q)->queue;
@@ -240,7 +258,8 @@ static int check(const struct engine_launch *e, uint64_t *blocks, struct engine_
 	uint64_t threads = 1;
 	*blocks = 1;
 	for (int k = 0; k < 3; k++) {
-		if (!e->block[k] || !e->grid[k] || e->block[k] > MAX_THREADS || __builtin_mul_overflow(*blocks, e->grid[k], blocks))
+		if (!e->block[k] || !e->grid[k] || e->block[k] > MAX_THREADS ||
+			__builtin_mul_overflow(*blocks, e->grid[k], blocks))
 			return INVALID_VALUE;
 		threads *= e->block[k];
 		if (info->required[0] && info->required[k] != e->block[k])
@@ -249,7 +268,8 @@ static int check(const struct engine_launch *e, uint64_t *blocks, struct engine_
 	if (threads > MAX_THREADS || (info->param_bytes && !e->params))
 		return INVALID_VALUE;
 	if (info->uncovered) {
-		snprintf(error->text, sizeof error->text, "%.80s: this device lacks %.120s", info->name, info->uncovered);
+		snprintf(error->text, sizeof error->text, "%.80s: this device lacks %.120s", info->name,
+			info->uncovered);
 		return NOT_SUPPORTED;
 	}
 	if (e->cooperative && *blocks > MAX_RESIDENT)
@@ -259,14 +279,19 @@ static int check(const struct engine_launch *e, uint64_t *blocks, struct engine_
 
 static void describe(const struct launch *l, const char *name, struct engine_error *error)
 {
-	static const struct { int code; const char *what; } t[] = {{700, "illegal address"}, {702, "time limit"}, {710, "assertion"},
-		{715, "illegal instruction"}, {716, "misaligned address"}, {719, "trap or failure"}, {801, "instruction not covered"}, {2, "out of memory"}};
+	static const struct {
+		int code;
+		const char *what;
+	} t[] = {{700, "illegal address"}, {702, "time limit"}, {710, "assertion"},
+		{715, "illegal instruction"}, {716, "misaligned address"}, {719, "trap or failure"},
+		{801, "instruction not covered"}, {2, "out of memory"}};
 	const char *what = "error";
 	for (unsigned k = 0; k < sizeof t / sizeof *t; k++)
 		if (t[k].code == l->error)
 			what = t[k].what;
 	error->line = l->error_line;
-	snprintf(error->text, sizeof error->text, "kernel %.120s: %s at PTX line %u", name, what, l->error_line);
+	snprintf(error->text, sizeof error->text, "kernel %.120s: %s at PTX line %u", name, what,
+		l->error_line);
 }
 
 int engine_launch(const struct engine_launch *e, struct engine_error *error)
@@ -293,7 +318,8 @@ int engine_launch(const struct engine_launch *e, struct engine_error *error)
 			memcpy((void *)l.params, e->params, info->param_bytes);
 	}
 	l.out = printf_open();
-	if ((e->cooperative && !l.workspace) || (l.code->param_address && info->param_bytes && !l.params) || !l.out)
+	if ((e->cooperative && !l.workspace) || (l.code->param_address && info->param_bytes && !l.params) ||
+		!l.out)
 		l.error = OUT_OF_MEMORY;
 	else
 		run(&l);

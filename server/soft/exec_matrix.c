@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Matrix instructions: fragments are gathered from the registers of the warp, multiplied in double or 64-bit integers, and spread again. The layout of
- * mma is the one PTX prescribes; that of wmma is the engine's own: element e of a matrix, row by row, in lane e / (elements / 32).
+/* Matrix instructions: fragments are gathered from the registers of the warp, multiplied in double or 64-bit
+ * integers, and spread again. The layout of mma is the one PTX prescribes; that of wmma is the engine's own:
+ * element e of a matrix, row by row, in lane e / (elements / 32).
  *
  * Thread rule: a handler touches only its warp and device memory. */
 #include "server/soft/exec_matrix.h"
@@ -42,7 +43,8 @@ static void put_raw(struct warp *w, const struct fragment *f, unsigned i, uint32
 		*p = v;
 		return;
 	}
-	uint32_t *q = &REG(w, uint32_t, f->slot[bit / 32])[lane], mask = b == 32 ? ~0u : ((1u << b) - 1) << shift;
+	uint32_t *q = &REG(w, uint32_t, f->slot[bit / 32])[lane],
+		 mask = b == 32 ? ~0u : ((1u << b) - 1) << shift;
 	*q = (*q & ~mask) | ((uint32_t)v << shift & mask);
 }
 
@@ -69,9 +71,11 @@ static int64_t as_int(unsigned t, uint64_t v)
 }
 
 /* Row and column of element i of a lane. Returns false past the end of the matrix. */
-static bool place(const struct matrix_op *x, int which, unsigned type, unsigned i, uint32_t lane, unsigned *row, unsigned *col)
+static bool place(const struct matrix_op *x, int which, unsigned type, unsigned i, uint32_t lane,
+	unsigned *row, unsigned *col)
 {
-	unsigned rows = which == FRAG_B ? x->k : x->m, cols = which == FRAG_A ? x->k : x->n, b = bits_of(type), each = b >= 32 ? 1 : 32 / b;
+	unsigned rows = which == FRAG_B ? x->k : x->m, cols = which == FRAG_A ? x->k : x->n,
+		 b = bits_of(type), each = b >= 32 ? 1 : 32 / b;
 	if (!x->fixed) {
 		unsigned share = rows * cols / LANES, e = lane * share + i;
 		if (i >= share)
@@ -101,7 +105,8 @@ static unsigned elements(const struct fragment *f)
 	return b >= 32 ? f->n : f->n * (32 / b);
 }
 
-static void gather(struct warp *w, const struct matrix_op *x, int which, const struct fragment *f, double *d, int64_t *n)
+static void gather(
+	struct warp *w, const struct matrix_op *x, int which, const struct fragment *f, double *d, int64_t *n)
 {
 	unsigned cols = which == FRAG_A ? x->k : x->n, row, col;
 	for (uint32_t l = 0; l < LANES; l++)
@@ -162,7 +167,8 @@ static void multiply_int(struct warp *w, const struct matrix_op *x)
 		for (unsigned i = 0; i < elements(&x->d); i++)
 			if (place(x, FRAG_C, x->d.type, i, l, &row, &col)) {
 				int64_t v = c[row * x->n + col];
-				put_raw(w, &x->d, i, l, (uint32_t)(x->saturate ? sat_s32(v) : (int32_t)(uint32_t)v));
+				put_raw(w, &x->d, i, l,
+					(uint32_t)(x->saturate ? sat_s32(v) : (int32_t)(uint32_t)v));
 			}
 }
 
@@ -188,7 +194,8 @@ static uint8_t *bytes_at(struct warp *w, bool shared, uint64_t at, uint64_t n)
 
 static uint64_t address(struct warp *w, bool shared, uint32_t slot, int64_t offset, uint32_t lane)
 {
-	return shared ? (uint32_t)(REG(w, uint32_t, slot)[lane] + (uint32_t)offset) : REG(w, uint64_t, slot)[lane] + (uint64_t)offset;
+	return shared ? (uint32_t)(REG(w, uint32_t, slot)[lane] + (uint32_t)offset)
+		      : REG(w, uint64_t, slot)[lane] + (uint64_t)offset;
 }
 
 static const struct op *move_fragment(struct warp *w, const struct op *o, bool load)
@@ -196,9 +203,11 @@ static const struct op *move_fragment(struct warp *w, const struct op *o, bool l
 	const struct matrix_op *x = o->p;
 	const struct fragment *f = &x->d;
 	uint32_t first = (uint32_t)__builtin_ctz(w->mask);
-	unsigned rows = x->which == FRAG_B ? x->k : x->m, cols = x->which == FRAG_A ? x->k : x->n, b = bits_of(f->type), row, col;
+	unsigned rows = x->which == FRAG_B ? x->k : x->m, cols = x->which == FRAG_A ? x->k : x->n,
+		 b = bits_of(f->type), row, col;
 	uint64_t base = address(w, x->shared, x->address, x->offset, first);
-	uint64_t stride = x->stride == UINT32_MAX ? (x->column ? rows : cols) : REG(w, uint32_t, x->stride)[first];
+	uint64_t stride =
+		x->stride == UINT32_MAX ? (x->column ? rows : cols) : REG(w, uint32_t, x->stride)[first];
 	for (uint32_t l = 0; l < LANES; l++)
 		for (unsigned i = 0; i < elements(f); i++) {
 			if (!place(x, x->which, f->type, i, l, &row, &col)) {
@@ -243,7 +252,8 @@ static const struct op *rows(struct warp *w, const struct op *o, bool load)
 		uint16_t m[8][8];
 		uint8_t *p[8];
 		for (uint32_t r = 0; r < 8; r++) {
-			p[r] = bytes_at(w, x->shared, address(w, x->shared, x->address, x->offset, i * 8 + r), 16);
+			p[r] = bytes_at(
+				w, x->shared, address(w, x->shared, x->address, x->offset, i * 8 + r), 16);
 			if (!p[r])
 				return warp_fault(w, o, ILLEGAL_ADDRESS);
 			if ((uint64_t)p[r] & 15)
@@ -252,7 +262,8 @@ static const struct op *rows(struct warp *w, const struct op *o, bool load)
 		}
 		for (uint32_t l = 0; l < LANES; l++) {
 			uint32_t *v = &REG(w, uint32_t, f->slot[i])[l], a = l / 4, b = l % 4 * 2;
-			uint16_t *lo = x->column ? &m[b][a] : &m[a][b], *hi = x->column ? &m[b + 1][a] : &m[a][b + 1];
+			uint16_t *lo = x->column ? &m[b][a] : &m[a][b],
+				 *hi = x->column ? &m[b + 1][a] : &m[a][b + 1];
 			if (load)
 				*v = *lo | (uint32_t)*hi << 16;
 			else

@@ -9,18 +9,33 @@
 enum { MATRIX_SLOTS = 16 };
 enum { FRAG_A, FRAG_B, FRAG_C };
 
-struct fragment { uint8_t n, type; uint32_t slot[MATRIX_SLOTS]; };
+struct fragment {
+	uint8_t n, type;
+	uint32_t slot[MATRIX_SLOTS];
+};
 struct matrix_op {
 	uint8_t m, n, k;
-	bool fixed;                     /* mma: the layout that PTX prescribes; wmma: the engine's own */
+	bool fixed; /* mma: the layout that PTX prescribes; wmma: the engine's own */
 	bool saturate;
 	struct fragment d, a, b, c;
 	/* loads and stores */
-	uint8_t which;                  /* FRAG_* */
+	uint8_t which; /* FRAG_* */
 	bool column, shared;
-	uint32_t address, stride;       /* slots; stride UINT32_MAX: none */
+	uint32_t address, stride; /* slots; stride UINT32_MAX: none */
 	int64_t offset;
 };
 
-enum { MBAR_INIT, MBAR_INVAL, MBAR_ARRIVE, MBAR_DROP, MBAR_EXPECT, MBAR_ARRIVE_EXPECT, MBAR_COMPLETE, MBAR_TEST, MBAR_PARITY, MBAR_COUNT, MBAR_ASYNC };
+enum {
+	MBAR_INIT,
+	MBAR_INVAL,
+	MBAR_ARRIVE,
+	MBAR_DROP,
+	MBAR_EXPECT,
+	MBAR_ARRIVE_EXPECT,
+	MBAR_COMPLETE,
+	MBAR_TEST,
+	MBAR_PARITY,
+	MBAR_COUNT,
+	MBAR_ASYNC
+};
 enum { VIDEO_ADD, VIDEO_SUB, VIDEO_AVRG, VIDEO_ABSDIFF, VIDEO_MIN, VIDEO_MAX };

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the lanes of a warp do together: votes, matches, reductions, masks. Lanes that are named but not here do not count.
+/* What the lanes of a warp do together: votes, matches, reductions, masks. Lanes that are named but not here
+ * do not count.
  *
  * Thread rule: a handler touches only the warp it is given. */
 #include "server/soft/exec_warp.h"
@@ -18,10 +19,13 @@ const struct op *x_vote(struct warp *w, const struct op *o)
 	for (uint32_t l = 0; l < LANES; l++)
 		yes |= (uint32_t)(p[l] & 1) << l;
 	yes &= m;
-	uint32_t r = o->x == VOTE_BALLOT ? yes : 0 - (uint32_t)(o->x == VOTE_ALL ? yes == m : o->x == VOTE_ANY ? yes != 0 : yes == m || !yes);
+	uint32_t r = o->x == VOTE_BALLOT ? yes
+					 : 0 - (uint32_t)(o->x == VOTE_ALL   ? yes == m
+							  : o->x == VOTE_ANY ? yes != 0
+									     : yes == m || !yes);
 	uint32_t *d = REG(w, uint32_t, o->d);
 	FOR_LANES(w, l)
-		d[l] = r;
+	d[l] = r;
 	return o + 1;
 }
 
@@ -31,14 +35,16 @@ const struct op *x_match(struct warp *w, const struct op *o)
 	uint64_t v[LANES];
 	for (uint32_t l = 0; l < LANES; l++)
 		v[l] = o->y == 8 ? REG(w, uint64_t, o->a)[l] : REG(w, uint32_t, o->a)[l];
-	FOR_LANES(w, l) {
+	FOR_LANES(w, l)
+	{
 		uint32_t same = 0;
 		for (uint32_t k = 0; k < LANES; k++)
 			same |= (uint32_t)(v[k] == v[l]) << k;
 		same &= m;
 		r[l] = o->x ? (same == m ? m : 0) : same;
 	}
-	FOR_LANES(w, l) {
+	FOR_LANES(w, l)
+	{
 		REG(w, uint32_t, o->d)[l] = r[l];
 		if (o->e != UINT32_MAX)
 			REG(w, int32_t, o->e)[l] = -(int32_t)(r[l] != 0);
@@ -78,21 +84,22 @@ const struct op *x_redux(struct warp *w, const struct op *o)
 	for (uint32_t k = m & (m - 1); k; k &= k - 1)
 		r = combine(o->x, o->y, r, a[__builtin_ctz(k)]);
 	FOR_LANES(w, l)
-		REG(w, uint32_t, o->d)[l] = r;
+	REG(w, uint32_t, o->d)[l] = r;
 	return o + 1;
 }
 
 const struct op *x_activemask(struct warp *w, const struct op *o)
 {
 	FOR_LANES(w, l)
-		REG(w, uint32_t, o->d)[l] = w->mask;
+	REG(w, uint32_t, o->d)[l] = w->mask;
 	return o + 1;
 }
 
 const struct op *x_elect(struct warp *w, const struct op *o)
 {
 	uint32_t m = members(w, o), leader = m ? (uint32_t)__builtin_ctz(m) : 0;
-	FOR_LANES(w, l) {
+	FOR_LANES(w, l)
+	{
 		REG(w, uint32_t, o->d)[l] = leader;
 		REG(w, int32_t, o->e)[l] = -(int32_t)(l == leader);
 	}
@@ -102,7 +109,8 @@ const struct op *x_elect(struct warp *w, const struct op *o)
 /* The |c|-th set bit of a from position b on, upwards or downwards. */
 const struct op *x_fns(struct warp *w, const struct op *o)
 {
-	FOR_LANES(w, l) {
+	FOR_LANES(w, l)
+	{
 		uint32_t a = REG(w, uint32_t, o->a)[l], b = REG(w, uint32_t, o->b)[l], r = ~0u;
 		int32_t n = REG(w, int32_t, o->c)[l];
 		int step = n < 0 ? -1 : 1, left = n < 0 ? -n : n;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Faults of device memory: a kernel that touches a guard page or memory that is not allocated raises SIGSEGV on the thread that runs it. The handler
- * returns to the start of the slice, and the launch ends with 700. A fault anywhere else goes to whatever handler was there before.
+/* Faults of device memory: a kernel that touches a guard page or memory that is not allocated raises SIGSEGV
+ * on the thread that runs it. The handler returns to the start of the slice, and the launch ends with 700. A
+ * fault anywhere else goes to whatever handler was there before.
  *
  * Thread rule: the jump buffer is per thread; the handler is installed once under a lock. */
 #include <pthread.h>
@@ -28,7 +29,7 @@ static void on_fault(int sig, siginfo_t *info, void *context)
 		old->sa_sigaction(sig, info, context);
 	} else if (old->sa_handler != SIG_DFL && old->sa_handler != SIG_IGN) {
 		old->sa_handler(sig);
-	} else {                        /* the instruction runs again and meets the default */
+	} else { /* the instruction runs again and meets the default */
 		struct sigaction def = {.sa_handler = SIG_DFL};
 		sigaction(sig, &def, NULL);
 	}
@@ -40,10 +41,12 @@ static void install(void)
 	pthread_mutex_lock(&lock);
 	for (int k = 0; k < 2; k++) {
 		struct sigaction now;
-		if (sigaction(signals[k], NULL, &now) || ((now.sa_flags & SA_SIGINFO) && now.sa_sigaction == on_fault))
+		if (sigaction(signals[k], NULL, &now) ||
+			((now.sa_flags & SA_SIGINFO) && now.sa_sigaction == on_fault))
 			continue;
 		previous[k] = now;
-		struct sigaction mine = {.sa_sigaction = on_fault, .sa_flags = SA_SIGINFO | SA_NODEFER | SA_ONSTACK};
+		struct sigaction mine = {
+			.sa_sigaction = on_fault, .sa_flags = SA_SIGINFO | SA_NODEFER | SA_ONSTACK};
 		sigaction(signals[k], &mine, NULL);
 	}
 	pthread_mutex_unlock(&lock);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The vector handlers: each runs one operation over the 32 lanes of a warp, in one form for a full and one for a partial mask. Built once
- * per instruction set (SIMD is sse2, avx2 or avx512); handlers_pick chooses at load.
+/* The vector handlers: each runs one operation over the 32 lanes of a warp, in one form for a full and one
+ * for a partial mask. Built once per instruction set (SIMD is sse2, avx2 or avx512); handlers_pick chooses at
+ * load.
  *
  * Thread rule: a handler touches only the warp it is given. */
 #include "server/soft/handlers.h"
@@ -13,11 +14,15 @@
 #define INLINE static inline __attribute__((always_inline))
 
 /* lane types: L what a slot holds, V what an expression sees, R and W between them */
-#define LANE(T, L, V) typedef L L_##T; typedef V V_##T;
-LANE(u8, uint32_t, uint8_t) LANE(s8, uint32_t, int8_t) LANE(u16, uint32_t, uint16_t) LANE(s16, uint32_t, int16_t)
-LANE(u32, uint32_t, uint32_t) LANE(s32, int32_t, int32_t) LANE(u64, uint64_t, uint64_t) LANE(s64, int64_t, int64_t)
-LANE(f16, uint32_t, float) LANE(bf16, uint32_t, float) LANE(f32, float, float) LANE(n32, float, float)
-LANE(f64, double, double) LANE(p, int32_t, int32_t)
+#define LANE(T, L, V)                                                                                        \
+	typedef L L_##T;                                                                                     \
+	typedef V V_##T;
+LANE(u8, uint32_t, uint8_t)
+LANE(s8, uint32_t, int8_t) LANE(u16, uint32_t, uint16_t) LANE(s16, uint32_t, int16_t)
+	LANE(u32, uint32_t, uint32_t) LANE(s32, int32_t, int32_t) LANE(u64, uint64_t, uint64_t)
+		LANE(s64, int64_t, int64_t) LANE(f16, uint32_t, float) LANE(bf16, uint32_t, float)
+			LANE(f32, float, float) LANE(n32, float, float) LANE(f64, double, double)
+				LANE(p, int32_t, int32_t)
 #define R_u8(x) ((uint8_t)(x))
 #define R_s8(x) ((int8_t)(x))
 #define R_u16(x) ((uint16_t)(x))
@@ -26,8 +31,8 @@ LANE(f64, double, double) LANE(p, int32_t, int32_t)
 #define R_s32(x) (x)
 #define R_u64(x) (x)
 #define R_s64(x) (x)
-#define R_f16(x) h2f((x) & 0xffff)
-#define R_bf16(x) b2f((x) & 0xffff)
+#define R_f16(x) h2f((x)&0xffff)
+#define R_bf16(x) b2f((x)&0xffff)
 #define R_f32(x) (x)
 #define R_f64(x) (x)
 #define R_p(x) (x)
@@ -44,47 +49,72 @@ LANE(f64, double, double) LANE(p, int32_t, int32_t)
 #define W_f32(x) (x)
 #define W_f64(x) (x)
 #define W_p(x) (x)
-INLINE float canonical(float x) { return x != x ? bits_f32(0x7fffffff) : x; }
+					INLINE float canonical(float x)
+{
+	return x != x ? bits_f32(0x7fffffff) : x;
+}
 #define W_n32(x) canonical(x)
 
 #define MULW(a, b) ((a) * (uint64_t)(b))
 #define MINI(x, y) ((x) < (y) ? (x) : (y))
 #define MAXI(x, y) ((x) > (y) ? (x) : (y))
-#define PAIR(OP, T) ((uint32_t)(uint16_t)OP((T)a, (T)b) | (uint32_t)(uint16_t)OP((T)(a >> 16), (T)(b >> 16)) << 16)
+#define PAIR(OP, T)                                                                                          \
+	((uint32_t)(uint16_t)OP((T)a, (T)b) | (uint32_t)(uint16_t)OP((T)(a >> 16), (T)(b >> 16)) << 16)
 #define BYTE(T, v, i) ((int32_t)(T)((v) >> 8 * (i)))
-#define DP4(TA, TB) (uint32_t)(BYTE(TA, a, 0) * BYTE(TB, b, 0) + BYTE(TA, a, 1) * BYTE(TB, b, 1) + \
-                     BYTE(TA, a, 2) * BYTE(TB, b, 2) + BYTE(TA, a, 3) * BYTE(TB, b, 3))
-#define DP2(TA, TB, s) (uint32_t)((int32_t)(TA)a * (int32_t)(TB)(b >> (s)) + (int32_t)(TA)(a >> 16) * (int32_t)(TB)(b >> ((s) + 8)))
-#define PAIR_F16(e) ({ float x = h2f(a & 0xffff), y = h2f(b & 0xffff); uint32_t lo = f2h(e); x = h2f(a >> 16), y = h2f(b >> 16); \
-                       lo | f2h(e) << 16; })
-#define PAIR_BF16(e) ({ float x = b2f(a & 0xffff), y = b2f(b & 0xffff); uint32_t lo = f2b(e); x = b2f(a >> 16), y = b2f(b >> 16); \
-                        lo | f2b(e) << 16; })
+#define DP4(TA, TB)                                                                                          \
+	(uint32_t)(BYTE(TA, a, 0) * BYTE(TB, b, 0) + BYTE(TA, a, 1) * BYTE(TB, b, 1) +                       \
+		   BYTE(TA, a, 2) * BYTE(TB, b, 2) + BYTE(TA, a, 3) * BYTE(TB, b, 3))
+#define DP2(TA, TB, s)                                                                                       \
+	(uint32_t)((int32_t)(TA)a * (int32_t)(TB)(b >> (s)) +                                                \
+		   (int32_t)(TA)(a >> 16) * (int32_t)(TB)(b >> ((s) + 8)))
+#define PAIR_F16(e)                                                                                          \
+	({                                                                                                   \
+		float x = h2f(a & 0xffff), y = h2f(b & 0xffff);                                              \
+		uint32_t lo = f2h(e);                                                                        \
+		x = h2f(a >> 16), y = h2f(b >> 16);                                                          \
+		lo | f2h(e) << 16;                                                                           \
+	})
+#define PAIR_BF16(e)                                                                                         \
+	({                                                                                                   \
+		float x = b2f(a & 0xffff), y = b2f(b & 0xffff);                                              \
+		uint32_t lo = f2b(e);                                                                        \
+		x = b2f(a >> 16), y = b2f(b >> 16);                                                          \
+		lo | f2b(e) << 16;                                                                           \
+	})
 
 #define SLOT(T, s) ((L_##T *)__builtin_assume_aligned(w->r + (s), 64))
 #define EACH _Pragma("GCC ivdep") for (int l = 0; l < LANES; l++)
 
 /* The pointers are taken before the loop: the compiler cannot know that no slot overlaps the operation. */
-#define LOOP(name, D, POINT, READ, expr) \
-	static const struct op *f_##name(struct warp *w, const struct op *o) \
-	{ \
-		L_##D *d = SLOT(D, o->d); \
-		POINT \
-		EACH { READ d[l] = W_##D((V_##D)(expr)); } \
-		return o + 1; \
-	} \
-	static const struct op *p_##name(struct warp *w, const struct op *o) \
-	{ \
-		L_##D *d = SLOT(D, o->d); \
-		const int32_t *m = __builtin_assume_aligned(w->lm, 64); \
-		POINT \
-		EACH { READ L_##D r_ = W_##D((V_##D)(expr)); d[l] = m[l] ? r_ : d[l]; } \
-		return o + 1; \
+#define LOOP(name, D, POINT, READ, expr)                                                                     \
+	static const struct op *f_##name(struct warp *w, const struct op *o)                                 \
+	{                                                                                                    \
+		L_##D *d = SLOT(D, o->d);                                                                    \
+		POINT                                                                                        \
+		EACH                                                                                         \
+		{                                                                                            \
+			READ d[l] = W_##D((V_##D)(expr));                                                    \
+		}                                                                                            \
+		return o + 1;                                                                                \
+	}                                                                                                    \
+	static const struct op *p_##name(struct warp *w, const struct op *o)                                 \
+	{                                                                                                    \
+		L_##D *d = SLOT(D, o->d);                                                                    \
+		const int32_t *m = __builtin_assume_aligned(w->lm, 64);                                      \
+		POINT                                                                                        \
+		EACH                                                                                         \
+		{                                                                                            \
+			READ L_##D r_ = W_##D((V_##D)(expr));                                                \
+			d[l] = m[l] ? r_ : d[l];                                                             \
+		}                                                                                            \
+		return o + 1;                                                                                \
 	}
 #define AT(T, v) const L_##T *v##_ = SLOT(T, o->v);
 #define GET(T, v) V_##T v = (V_##T)R_##T(v##_[l]);
 #define U1(name, D, A, expr) LOOP(name, D, AT(A, a), GET(A, a), expr)
 #define B2(name, D, A, B, expr) LOOP(name, D, AT(A, a) AT(B, b), GET(A, a) GET(B, b), expr)
-#define T3(name, D, A, B, C, expr) LOOP(name, D, AT(A, a) AT(B, b) AT(C, c), GET(A, a) GET(B, b) GET(C, c), expr)
+#define T3(name, D, A, B, C, expr)                                                                           \
+	LOOP(name, D, AT(A, a) AT(B, b) AT(C, c), GET(A, a) GET(B, b) GET(C, c), expr)
 #define RAW(name)
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wunused-value"
@@ -96,16 +126,27 @@ INLINE float canonical(float x) { return x != x ? bits_f32(0x7fffffff) : x; }
 #undef RAW
 
 /* A handler in both forms from one body that is told whether the mask is full. */
-#define BOTH(name, call) \
-	static const struct op *f_##name(struct warp *w, const struct op *o) { const bool full = true; (void)full; return call; } \
-	static const struct op *p_##name(struct warp *w, const struct op *o) { const bool full = false; (void)full; return call; }
+#define BOTH(name, call)                                                                                     \
+	static const struct op *f_##name(struct warp *w, const struct op *o)                                 \
+	{                                                                                                    \
+		const bool full = true;                                                                      \
+		(void)full;                                                                                  \
+		return call;                                                                                 \
+	}                                                                                                    \
+	static const struct op *p_##name(struct warp *w, const struct op *o)                                 \
+	{                                                                                                    \
+		const bool full = false;                                                                     \
+		(void)full;                                                                                  \
+		return call;                                                                                 \
+	}
 #define ON(l) (full || w->lm[l])
 
 /* ---- masks ---- */
 INLINE uint32_t mask_bits(const int32_t *p)
 {
 #if defined __AVX512DQ__
-	return (uint32_t)_mm512_movepi32_mask(_mm512_load_si512(p)) | (uint32_t)_mm512_movepi32_mask(_mm512_load_si512(p + 16)) << 16;
+	return (uint32_t)_mm512_movepi32_mask(_mm512_load_si512(p)) |
+	       (uint32_t)_mm512_movepi32_mask(_mm512_load_si512(p + 16)) << 16;
 #elif defined __AVX2__
 	uint32_t m = 0;
 	for (int i = 0; i < 4; i++)
@@ -144,7 +185,8 @@ INLINE const struct op *narrow(struct warp *w, const struct op *o, bool full, bo
 BOTH(predicated, narrow(w, o, full, false))
 BOTH(predicated_not, narrow(w, o, full, true))
 
-/* Runs the wrapped operation under another rounding mode or with subnormals flushed: x is what to add to MXCSR. */
+/* Runs the wrapped operation under another rounding mode or with subnormals flushed: x is what to add to
+ * MXCSR. */
 INLINE const struct op *moded(struct warp *w, const struct op *o, bool full)
 {
 	unsigned old = _mm_getcsr();
@@ -190,7 +232,8 @@ INLINE const struct op *lop3(struct warp *w, const struct op *o, bool full)
 	uint32_t k = o->y, t[8];
 	for (int i = 0; i < 8; i++)
 		t[i] = 0 - (k >> i & 1);
-	EACH {
+	EACH
+	{
 		uint32_t x = a[l], y = b[l], z = c[l];
 		uint32_t lo = (z & ((y & t[3]) | (~y & t[1]))) | (~z & ((y & t[2]) | (~y & t[0])));
 		uint32_t hi = (z & ((y & t[7]) | (~y & t[5]))) | (~z & ((y & t[6]) | (~y & t[4])));
@@ -200,44 +243,50 @@ INLINE const struct op *lop3(struct warp *w, const struct op *o, bool full)
 	return o + 1;
 }
 BOTH(lop3_b32, lop3(w, o, full))
-#define BFI(n) \
-	INLINE const struct op *insert##n(struct warp *w, const struct op *o, bool full) \
-	{ \
-		uint##n##_t *d = SLOT(u##n, o->d); \
-		const uint##n##_t *a = SLOT(u##n, o->a), *b = SLOT(u##n, o->b); \
-		const uint32_t *c = SLOT(u32, o->c), *e = SLOT(u32, o->e); \
-		EACH d[l] = ON(l) ? (uint##n##_t)bfi(a[l], b[l], c[l], e[l], n) : d[l]; \
-		return o + 1; \
-	} \
+#define BFI(n)                                                                                               \
+	INLINE const struct op *insert##n(struct warp *w, const struct op *o, bool full)                     \
+	{                                                                                                    \
+		uint##n##_t *d = SLOT(u##n, o->d);                                                           \
+		const uint##n##_t *a = SLOT(u##n, o->a), *b = SLOT(u##n, o->b);                              \
+		const uint32_t *c = SLOT(u32, o->c), *e = SLOT(u32, o->e);                                   \
+		EACH d[l] = ON(l) ? (uint##n##_t)bfi(a[l], b[l], c[l], e[l], n) : d[l];                      \
+		return o + 1;                                                                                \
+	}                                                                                                    \
 	BOTH(bfi_b##n, insert##n(w, o, full))
 BFI(32)
 BFI(64)
 /* carry in and out of slot e; a subtraction's flag is its borrow */
-#define CARRY(n) \
-	INLINE const struct op *carry##n(struct warp *w, const struct op *o, bool full, bool sub, bool in, bool out) \
-	{ \
-		uint##n##_t *d = SLOT(u##n, o->d); \
-		const uint##n##_t *a = SLOT(u##n, o->a), *b = SLOT(u##n, o->b); \
-		uint32_t *cc = SLOT(u32, o->e); \
-		EACH { \
-			uint##n##_t x = a[l], y = b[l], k = in ? cc[l] : 0; \
-			uint##n##_t r = sub ? x - y - k : x + y + k; \
-			uint32_t f = sub ? (x < y || (x == y && k)) : (r < x || (r == x && k)); \
-			if (out) \
-				cc[l] = ON(l) ? f : cc[l]; \
-			d[l] = ON(l) ? r : d[l]; \
-		} \
-		return o + 1; \
-	} \
-	BOTH(add_cc_b##n, carry##n(w, o, full, false, false, true)) BOTH(addc_b##n, carry##n(w, o, full, false, true, false)) \
-	BOTH(addc_cc_b##n, carry##n(w, o, full, false, true, true)) BOTH(sub_cc_b##n, carry##n(w, o, full, true, false, true)) \
-	BOTH(subc_b##n, carry##n(w, o, full, true, true, false)) BOTH(subc_cc_b##n, carry##n(w, o, full, true, true, true))
+#define CARRY(n)                                                                                             \
+	INLINE const struct op *carry##n(                                                                    \
+		struct warp *w, const struct op *o, bool full, bool sub, bool in, bool out)                  \
+	{                                                                                                    \
+		uint##n##_t *d = SLOT(u##n, o->d);                                                           \
+		const uint##n##_t *a = SLOT(u##n, o->a), *b = SLOT(u##n, o->b);                              \
+		uint32_t *cc = SLOT(u32, o->e);                                                              \
+		EACH                                                                                         \
+		{                                                                                            \
+			uint##n##_t x = a[l], y = b[l], k = in ? cc[l] : 0;                                  \
+			uint##n##_t r = sub ? x - y - k : x + y + k;                                         \
+			uint32_t f = sub ? (x < y || (x == y && k)) : (r < x || (r == x && k));              \
+			if (out)                                                                             \
+				cc[l] = ON(l) ? f : cc[l];                                                   \
+			d[l] = ON(l) ? r : d[l];                                                             \
+		}                                                                                            \
+		return o + 1;                                                                                \
+	}                                                                                                    \
+	BOTH(add_cc_b##n, carry##n(w, o, full, false, false, true))                                          \
+	BOTH(addc_b##n, carry##n(w, o, full, false, true, false))                                            \
+		BOTH(addc_cc_b##n, carry##n(w, o, full, false, true, true))                                  \
+			BOTH(sub_cc_b##n, carry##n(w, o, full, true, false, true))                           \
+				BOTH(subc_b##n, carry##n(w, o, full, true, true, false))                     \
+					BOTH(subc_cc_b##n, carry##n(w, o, full, true, true, true))
 CARRY(32)
 CARRY(64)
 
 #include "server/soft/handlers_mem.inc"
 
-/* ---- shuffles: a value, b lane or delta, c clamp and segment mask, e slot of the predicate or UINT32_MAX ---- */
+/* ---- shuffles: a value, b lane or delta, c clamp and segment mask, e slot of the predicate or UINT32_MAX
+ * ---- */
 enum { SHFL_UP, SHFL_DOWN, SHFL_BFLY, SHFL_IDX };
 INLINE const struct op *shuffle(struct warp *w, const struct op *o, bool full, int mode)
 {

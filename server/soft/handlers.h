@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The table of vector handlers: names, numbers, and one table of functions for each instruction set it was built for.
+/* The table of vector handlers: names, numbers, and one table of functions for each instruction set it was
+ * built for.
  *
  * Thread rule: constant data. */
 #pragma once
@@ -19,7 +20,9 @@ enum handler_id {
 	H_COUNT
 };
 
-struct handler_pair { handler *full, *partial; };
+struct handler_pair {
+	handler *full, *partial;
+};
 extern const struct handler_pair handlers_sse2[H_COUNT], handlers_avx2[H_COUNT], handlers_avx512[H_COUNT];
 
 /* The best table for this processor, or the one that SCUDA_SOFT_SIMD names (sse2, avx2, avx512). */

@@ -23,7 +23,10 @@
 #define W_f64 8
 #define W_p 4
 
-static const struct { const char *name; uint8_t width[4]; } table[H_COUNT] = {
+static const struct {
+	const char *name;
+	uint8_t width[4];
+} table[H_COUNT] = {
 	[H_NONE] = {"", {0}},
 #define U1(n, D, A, ...) [H_##n] = {#n, {W_##D, W_##A}},
 #define B2(n, D, A, B, ...) [H_##n] = {#n, {W_##D, W_##A, W_##B}},
@@ -54,8 +57,8 @@ static void start(void)
 		bucket[b] = (uint16_t)h;
 	}
 	const char *want = secure_getenv("SCUDA_SOFT_SIMD");
-	bool avx512 = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
-	              __builtin_cpu_supports("avx512vl");
+	bool avx512 = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+		      __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
 	bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
 	if (avx512 && (!want || !strcmp(want, "avx512"))) {
 		picked = handlers_avx512;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A loaded module: its texts, resolved across each other, placed in device memory; functions are decoded when first asked for.
+/* A loaded module: its texts, resolved across each other, placed in device memory; functions are decoded when
+ * first asked for.
  *
  * Thread rule: lock guards the decoding of functions; everything else is constant after ir_link. */
 #pragma once
@@ -11,7 +12,7 @@ struct engine_function {
 	struct engine_function_info info;
 	struct engine_module *module;
 	struct ptx_func *func;
-	bool ready;                     /* info.uncovered and the byte counts are known */
+	bool ready; /* info.uncovered and the byte counts are known */
 	_Atomic bool checked;
 };
 
@@ -19,15 +20,15 @@ struct engine_module {
 	struct arena *arena;
 	struct ptx_unit **units;
 	unsigned nunits;
-	struct ptx_func **funcs;        /* all with bodies, and externs that no text defines */
+	struct ptx_func **funcs; /* all with bodies, and externs that no text defines */
 	unsigned nfuncs;
 	struct engine_function *entries;
 	unsigned nentries;
-	struct ptx_var **globals;       /* definitions in global and constant memory */
+	struct ptx_var **globals; /* definitions in global and constant memory */
 	unsigned nglobals;
-	uint64_t memory[3];             /* device memory: globals, constants, managed */
+	uint64_t memory[3]; /* device memory: globals, constants, managed */
 	size_t const_bytes;
-	uint32_t device_shared;         /* bytes of shared variables that functions other than kernels use */
+	uint32_t device_shared; /* bytes of shared variables that functions other than kernels use */
 	uint32_t id;
 	pthread_mutex_t lock;
 };
@@ -40,7 +41,8 @@ static inline uint64_t ir_func_value(const struct engine_module *m, const struct
 }
 struct ptx_func *ir_func_at(const struct engine_module *m, uint64_t value);
 
-/* Resolves names across the units, lays out shared memory of functions, and places variables. Returns 0 or error->code. */
+/* Resolves names across the units, lays out shared memory of functions, and places variables. Returns 0 or
+ * error->code. */
 int ir_link(struct engine_module *m, struct engine_error *error);
 /* Offsets of the static shared variables that `entry` uses; returns their bytes. */
 uint32_t ir_layout_shared(struct engine_module *m, struct ptx_func *entry);

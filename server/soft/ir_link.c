@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Linking the texts of a module: names across texts, offsets of shared variables, places and initial values of global and constant ones.
+/* Linking the texts of a module: names across texts, offsets of shared variables, places and initial values
+ * of global and constant ones.
  *
- * Thread rule: one thread links a module before anybody else sees it; ir_layout_shared wants the module's lock. */
+ * Thread rule: one thread links a module before anybody else sees it; ir_layout_shared wants the module's
+ * lock. */
 #include "server/soft/ir.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,8 +13,15 @@
 
 enum { OUT_OF_MEMORY = 2, INVALID_PTX = 218, TABLE = 4096, VAR_ALIGN = 16, MAX_SHARED = 64 << 20 };
 
-struct entry { const char *name; struct ptx_func *func; struct ptx_var *var; struct entry *next; };
-struct table { struct entry *bucket[TABLE]; };
+struct entry {
+	const char *name;
+	struct ptx_func *func;
+	struct ptx_var *var;
+	struct entry *next;
+};
+struct table {
+	struct entry *bucket[TABLE];
+};
 
 static struct entry *find(struct table *t, const char *name, bool func)
 {
@@ -25,7 +34,8 @@ static struct entry *find(struct table *t, const char *name, bool func)
 	return NULL;
 }
 
-static bool enter(struct engine_module *m, struct table *t, const char *name, struct ptx_func *f, struct ptx_var *v)
+static bool enter(
+	struct engine_module *m, struct table *t, const char *name, struct ptx_func *f, struct ptx_var *v)
 {
 	struct entry *e = arena_alloc(m->arena, sizeof *e);
 	if (!e)
@@ -46,7 +56,8 @@ static int fail(struct engine_error *error, int code, const char *what, const ch
 	return code;
 }
 
-/* A definition beats a declaration, a strong one a weak one; two strong ones of different texts are an error. */
+/* A definition beats a declaration, a strong one a weak one; two strong ones of different texts are an error.
+ */
 static int collect_funcs(struct engine_module *m, struct table *t, struct engine_error *error)
 {
 	for (unsigned u = 0; u < m->nunits; u++)
@@ -57,17 +68,19 @@ static int collect_funcs(struct engine_module *m, struct table *t, struct engine
 					return fail(error, OUT_OF_MEMORY, "no memory for %s", f->name, 0);
 			} else if (f->body && (!e->func->body || (e->func->weak && !f->weak))) {
 				e->func = f;
-			} else if (f->body && e->func->body && !f->weak && !e->func->weak && f->unit == e->func->unit) {
-				return fail(error, INVALID_PTX, "function %.120s is defined twice", f->name, f->line);
+			} else if (f->body && e->func->body && !f->weak && !e->func->weak &&
+				   f->unit == e->func->unit) {
+				return fail(error, INVALID_PTX, "function %.120s is defined twice", f->name,
+					f->line);
 			}
 		}
 	for (unsigned u = 0; u < m->nunits; u++)
 		for (struct ptx_func *f = m->units[u]->funcs; f; f = f->next) {
-			struct ptx_func *def = f->def;          /* an alias */
+			struct ptx_func *def = f->def; /* an alias */
 			struct entry *e = find(t, def ? def->name : f->name, true);
 			f->def = e ? e->func : f;
 			if (f->body && !f->weak && !f->visible)
-				f->def = f;             /* private to its text */
+				f->def = f; /* private to its text */
 			m->nfuncs++;
 		}
 	m->funcs = arena_alloc(m->arena, (m->nfuncs + 1) * sizeof *m->funcs);
@@ -98,20 +111,25 @@ static int collect_vars(struct engine_module *m, struct table *t, struct engine_
 			if (!e) {
 				if (!enter(m, t, v->name, NULL, v))
 					return fail(error, OUT_OF_MEMORY, "no memory for %s", v->name, 0);
-			} else if ((!v->is_extern && e->var->is_extern) || (v->init && !e->var->init && !v->is_extern) ||
-			           (v->common && e->var->common && v->bytes > e->var->bytes)) {
+			} else if ((!v->is_extern && e->var->is_extern) ||
+				   (v->init && !e->var->init && !v->is_extern) ||
+				   (v->common && e->var->common && v->bytes > e->var->bytes)) {
 				e->var = v;
 			}
 		}
 	for (unsigned u = 0; u < m->nunits; u++)
 		for (struct ptx_var *v = m->units[u]->vars; v; v = v->next) {
-			struct entry *e = (v->visible || v->is_extern || v->weak || v->common) && placed_space(v) ? find(t, v->name, false) : NULL;
+			struct entry *e =
+				(v->visible || v->is_extern || v->weak || v->common) && placed_space(v)
+					? find(t, v->name, false)
+					: NULL;
 			v->def = e ? e->var : v;
 		}
 	return 0;
 }
 
-static int address_of(struct engine_module *m, struct table *t, const struct ptx_unit *u, const char *name, uint64_t *out)
+static int address_of(
+	struct engine_module *m, struct table *t, const struct ptx_unit *u, const char *name, uint64_t *out)
 {
 	for (const struct ptx_var *v = u->vars; v; v = v->next)
 		if (!strcmp(v->name, name)) {
@@ -130,14 +148,16 @@ static int address_of(struct engine_module *m, struct table *t, const struct ptx
 	return 0;
 }
 
-static int fill(struct engine_module *m, struct table *t, const struct ptx_unit *u, struct ptx_var *v, struct engine_error *error)
+static int fill(struct engine_module *m, struct table *t, const struct ptx_unit *u, struct ptx_var *v,
+	struct engine_error *error)
 {
 	if (v->init)
 		memcpy((void *)v->address, v->init, v->bytes);
 	for (const struct ptx_reloc *r = v->relocs; r; r = r->next) {
 		uint64_t a = 0;
 		if (address_of(m, t, u, r->name, &a))
-			return fail(error, INVALID_PTX, "undefined name %.120s in an initialiser", r->name, v->line);
+			return fail(error, INVALID_PTX, "undefined name %.120s in an initialiser", r->name,
+				v->line);
 		a = (a + (uint64_t)r->addend) >> r->shift;
 		if (r->offset + r->size <= v->bytes && r->size <= 8)
 			memcpy((void *)(v->address + r->offset), &a, r->size);
@@ -174,7 +194,8 @@ static int place(struct engine_module *m, struct table *t, struct engine_error *
 				continue;
 			m->memory[k] = soft_alloc(size[k], 4096);
 			if (!m->memory[k])
-				return fail(error, OUT_OF_MEMORY, "no device memory for %s", "the module's variables", 0);
+				return fail(error, OUT_OF_MEMORY, "no device memory for %s",
+					"the module's variables", 0);
 		}
 		memcpy(at, m->memory, sizeof at);
 		for (unsigned u = 0; u < m->nunits; u++)
@@ -182,13 +203,15 @@ static int place(struct engine_module *m, struct table *t, struct engine_error *
 				if (!placed_space(v) || v->def != v || v->is_extern || !v->bytes)
 					continue;
 				unsigned k = v->space == SP_CONST ? 1 : v->managed ? 2 : 0;
-				uint64_t align = v->align > VAR_ALIGN ? v->align : VAR_ALIGN, *p = pass ? &at[k] : &size[k];
+				uint64_t align = v->align > VAR_ALIGN ? v->align : VAR_ALIGN,
+					 *p = pass ? &at[k] : &size[k];
 				*p = (*p + align - 1) & ~(align - 1);
 				if (pass)
 					v->address = *p;
 				*p += v->bytes;
 				if (!pass && *p > PTX_MAX_VAR * 64)
-					return fail(error, OUT_OF_MEMORY, "variable %.120s is too large", v->name, v->line);
+					return fail(error, OUT_OF_MEMORY, "variable %.120s is too large",
+						v->name, v->line);
 				m->nglobals += pass;
 				m->const_bytes += pass && k == 1 ? v->bytes : 0;
 			}
@@ -214,7 +237,8 @@ static void each_shared(struct ptx_func *f, uint64_t *at, uint32_t mark)
 		for (unsigned n = 0; n < f->insns[k].nop; n++) {
 			const struct ptx_operand *o = &f->insns[k].op[n];
 			struct ptx_var *v = o->kind == OP_VAR ? o->var : NULL;
-			if (!v || v->space != SP_SHARED || v->is_extern || !v->bytes || v->spilled || v->mark == mark)
+			if (!v || v->space != SP_SHARED || v->is_extern || !v->bytes || v->spilled ||
+				v->mark == mark)
 				continue;
 			v->mark = mark;
 			*at = (*at + v->align - 1) & ~(uint64_t)(v->align - 1);
@@ -222,7 +246,7 @@ static void each_shared(struct ptx_func *f, uint64_t *at, uint32_t mark)
 			*at += v->bytes;
 			*at = *at < MAX_SHARED ? *at : MAX_SHARED;
 			if (mark == UINT32_MAX)
-				v->spilled = true;      /* fixed for every kernel */
+				v->spilled = true; /* fixed for every kernel */
 		}
 }
 
@@ -240,7 +264,7 @@ uint32_t ir_layout_shared(struct engine_module *m, struct ptx_func *entry)
 {
 	bool calls = m->device_shared && entry->ninsns;
 	uint64_t at = 0;
-	if (calls) {                    /* only kernels that call something, or name such a variable, carry it */
+	if (calls) { /* only kernels that call something, or name such a variable, carry it */
 		calls = false;
 		for (uint32_t k = 0; k < entry->ninsns; k++) {
 			calls |= !strcmp(entry->insns[k].m->opcode, "call");

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What one lane computes: half-precision conversions, approximate functions, integer oddities. Branch-free where it counts, so that the loops of
- * handlers.c become vector code. PTX says where a fused multiply-add is, so nothing here may be contracted.
+/* What one lane computes: half-precision conversions, approximate functions, integer oddities. Branch-free
+ * where it counts, so that the loops of handlers.c become vector code. PTX says where a fused multiply-add
+ * is, so nothing here may be contracted.
  *
  * Thread rule: pure functions. */
 #pragma once
@@ -8,15 +9,42 @@
 #include <stdint.h>
 #include <string.h>
 
-static inline uint32_t f32_bits(float x) { uint32_t u; memcpy(&u, &x, 4); return u; }
-static inline float bits_f32(uint32_t u) { float x; memcpy(&x, &u, 4); return x; }
-static inline uint64_t f64_bits(double x) { uint64_t u; memcpy(&u, &x, 8); return u; }
-static inline double bits_f64(uint64_t u) { double x; memcpy(&x, &u, 8); return x; }
+static inline uint32_t f32_bits(float x)
+{
+	uint32_t u;
+	memcpy(&u, &x, 4);
+	return u;
+}
+static inline float bits_f32(uint32_t u)
+{
+	float x;
+	memcpy(&x, &u, 4);
+	return x;
+}
+static inline uint64_t f64_bits(double x)
+{
+	uint64_t u;
+	memcpy(&u, &x, 8);
+	return u;
+}
+static inline double bits_f64(uint64_t u)
+{
+	double x;
+	memcpy(&x, &u, 8);
+	return x;
+}
 
 /* ---- integers; results of division by zero are the hardware's ---- */
-#define SMALL_DIV(T, C, ONES) \
-	static inline C div_##T(C a, C b) { C q = (C)((double)a / (double)(b ? b : 1)); return b ? q : (C)(ONES); } \
-	static inline C rem_##T(C a, C b) { return b ? (C)(a - div_##T(a, b) * b) : a; }
+#define SMALL_DIV(T, C, ONES)                                                                                \
+	static inline C div_##T(C a, C b)                                                                    \
+	{                                                                                                    \
+		C q = (C)((double)a / (double)(b ? b : 1));                                                  \
+		return b ? q : (C)(ONES);                                                                    \
+	}                                                                                                    \
+	static inline C rem_##T(C a, C b)                                                                    \
+	{                                                                                                    \
+		return b ? (C)(a - div_##T(a, b) * b) : a;                                                   \
+	}
 SMALL_DIV(u16, uint16_t, -1)
 SMALL_DIV(s16, int16_t, -1)
 SMALL_DIV(u32, uint32_t, -1)
@@ -29,26 +57,68 @@ static inline int32_t rem_s32(int32_t a, int32_t b)
 {
 	return b ? (int32_t)((uint32_t)a - (uint32_t)div_s32(a, b) * (uint32_t)b) : a;
 }
-static inline uint64_t div_u64(uint64_t a, uint64_t b) { return b ? a / b : ~0ull; }
-static inline uint64_t rem_u64(uint64_t a, uint64_t b) { return b ? a % b : a; }
-static inline int64_t div_s64(int64_t a, int64_t b) { return !b ? -1 : b == -1 ? (int64_t)(0 - (uint64_t)a) : a / b; }
-static inline int64_t rem_s64(int64_t a, int64_t b) { return !b ? a : b == -1 ? 0 : a % b; }
-static inline uint16_t mulhi_u16(uint16_t a, uint16_t b) { return (uint16_t)((uint32_t)a * b >> 16); }
-static inline int16_t mulhi_s16(int16_t a, int16_t b) { return (int16_t)((int32_t)a * b >> 16); }
-static inline uint32_t mulhi_u32(uint32_t a, uint32_t b) { return (uint32_t)((uint64_t)a * b >> 32); }
-static inline int32_t mulhi_s32(int32_t a, int32_t b) { return (int32_t)((int64_t)a * b >> 32); }
-static inline uint64_t mulhi_u64(uint64_t a, uint64_t b) { return (uint64_t)((unsigned __int128)a * b >> 64); }
-static inline int64_t mulhi_s64(int64_t a, int64_t b) { return (int64_t)((__int128)a * b >> 64); }
-static inline int32_t sat_s32(int64_t x) { return x > INT32_MAX ? INT32_MAX : x < INT32_MIN ? INT32_MIN : (int32_t)x; }
-static inline int32_t sext24(uint32_t a) { return (int32_t)(a << 8) >> 8; }
+static inline uint64_t div_u64(uint64_t a, uint64_t b)
+{
+	return b ? a / b : ~0ull;
+}
+static inline uint64_t rem_u64(uint64_t a, uint64_t b)
+{
+	return b ? a % b : a;
+}
+static inline int64_t div_s64(int64_t a, int64_t b)
+{
+	return !b ? -1 : b == -1 ? (int64_t)(0 - (uint64_t)a) : a / b;
+}
+static inline int64_t rem_s64(int64_t a, int64_t b)
+{
+	return !b ? a : b == -1 ? 0 : a % b;
+}
+static inline uint16_t mulhi_u16(uint16_t a, uint16_t b)
+{
+	return (uint16_t)((uint32_t)a * b >> 16);
+}
+static inline int16_t mulhi_s16(int16_t a, int16_t b)
+{
+	return (int16_t)((int32_t)a * b >> 16);
+}
+static inline uint32_t mulhi_u32(uint32_t a, uint32_t b)
+{
+	return (uint32_t)((uint64_t)a * b >> 32);
+}
+static inline int32_t mulhi_s32(int32_t a, int32_t b)
+{
+	return (int32_t)((int64_t)a * b >> 32);
+}
+static inline uint64_t mulhi_u64(uint64_t a, uint64_t b)
+{
+	return (uint64_t)((unsigned __int128)a * b >> 64);
+}
+static inline int64_t mulhi_s64(int64_t a, int64_t b)
+{
+	return (int64_t)((__int128)a * b >> 64);
+}
+static inline int32_t sat_s32(int64_t x)
+{
+	return x > INT32_MAX ? INT32_MAX : x < INT32_MIN ? INT32_MIN : (int32_t)x;
+}
+static inline int32_t sext24(uint32_t a)
+{
+	return (int32_t)(a << 8) >> 8;
+}
 static inline uint32_t popc(uint64_t x)
 {
 	x -= x >> 1 & 0x5555555555555555;
 	x = (x & 0x3333333333333333) + (x >> 2 & 0x3333333333333333);
 	return (uint32_t)(((x + (x >> 4)) & 0x0f0f0f0f0f0f0f0f) * 0x0101010101010101 >> 56);
 }
-static inline uint32_t clz32(uint32_t x) { return x ? (uint32_t)__builtin_clz(x) : 32; }
-static inline uint32_t clz64(uint64_t x) { return x ? (uint32_t)__builtin_clzll(x) : 64; }
+static inline uint32_t clz32(uint32_t x)
+{
+	return x ? (uint32_t)__builtin_clz(x) : 32;
+}
+static inline uint32_t clz64(uint64_t x)
+{
+	return x ? (uint32_t)__builtin_clzll(x) : 64;
+}
 static inline uint32_t brev32(uint32_t x)
 {
 	x = (x >> 1 & 0x55555555) | (x & 0x55555555) << 1;
@@ -56,11 +126,26 @@ static inline uint32_t brev32(uint32_t x)
 	x = (x >> 4 & 0x0f0f0f0f) | (x & 0x0f0f0f0f) << 4;
 	return __builtin_bswap32(x);
 }
-static inline uint64_t brev64(uint64_t x) { return (uint64_t)brev32((uint32_t)x) << 32 | brev32((uint32_t)(x >> 32)); }
-static inline uint32_t bfind_u32(uint32_t x) { return x ? 31 - (uint32_t)__builtin_clz(x) : ~0u; }
-static inline uint32_t bfind_u64(uint64_t x) { return x ? 63 - (uint32_t)__builtin_clzll(x) : ~0u; }
-static inline uint32_t bfind_s32(int32_t x) { return bfind_u32((uint32_t)(x < 0 ? ~x : x)); }
-static inline uint32_t bfind_s64(int64_t x) { return bfind_u64((uint64_t)(x < 0 ? ~x : x)); }
+static inline uint64_t brev64(uint64_t x)
+{
+	return (uint64_t)brev32((uint32_t)x) << 32 | brev32((uint32_t)(x >> 32));
+}
+static inline uint32_t bfind_u32(uint32_t x)
+{
+	return x ? 31 - (uint32_t)__builtin_clz(x) : ~0u;
+}
+static inline uint32_t bfind_u64(uint64_t x)
+{
+	return x ? 63 - (uint32_t)__builtin_clzll(x) : ~0u;
+}
+static inline uint32_t bfind_s32(int32_t x)
+{
+	return bfind_u32((uint32_t)(x < 0 ? ~x : x));
+}
+static inline uint32_t bfind_s64(int64_t x)
+{
+	return bfind_u64((uint64_t)(x < 0 ? ~x : x));
+}
 static inline uint64_t bfe_u64(uint64_t a, uint32_t b, uint32_t c)
 {
 	b &= 255, c &= 255;
@@ -87,8 +172,14 @@ static inline int64_t bfe_sext(int64_t a, uint32_t b, uint32_t c, uint32_t bits)
 	uint64_t low = (1ull << have) - 1;
 	return (int64_t)((v & low) | (sign & ~low));
 }
-static inline int32_t bfe_s32(int32_t a, uint32_t b, uint32_t c) { return (int32_t)bfe_sext((uint32_t)a, b, c, 32); }
-static inline int64_t bfe_s64(int64_t a, uint32_t b, uint32_t c) { return bfe_sext(a, b, c, 64); }
+static inline int32_t bfe_s32(int32_t a, uint32_t b, uint32_t c)
+{
+	return (int32_t)bfe_sext((uint32_t)a, b, c, 32);
+}
+static inline int64_t bfe_s64(int64_t a, uint32_t b, uint32_t c)
+{
+	return bfe_sext(a, b, c, 64);
+}
 static inline uint64_t bfi(uint64_t a, uint64_t b, uint32_t c, uint32_t d, uint32_t bits)
 {
 	c &= 255, d &= 255;
@@ -118,8 +209,8 @@ static inline uint32_t prmt(uint32_t a, uint32_t b, uint32_t c)
 static inline uint32_t prmt_mode(uint32_t a, uint32_t b, uint32_t c, int mode)
 {
 	static const uint16_t sel[6][4] = {{0x3210, 0x4321, 0x5432, 0x6543}, {0x5670, 0x6701, 0x7012, 0x0123},
-		{0x0000, 0x1111, 0x2222, 0x3333}, {0x3210, 0x3211, 0x3222, 0x3333}, {0x0000, 0x1110, 0x2210, 0x3210},
-		{0x1010, 0x3232, 0x1010, 0x3232}};
+		{0x0000, 0x1111, 0x2222, 0x3333}, {0x3210, 0x3211, 0x3222, 0x3333},
+		{0x0000, 0x1110, 0x2210, 0x3210}, {0x1010, 0x3232, 0x1010, 0x3232}};
 	uint64_t v = (uint64_t)b << 32 | a;
 	uint32_t r = 0, s = sel[mode][c & 3];
 	for (int i = 0; i < 4; i++)
@@ -177,8 +268,14 @@ static inline float round_odd(double d)
 	u |= back != d && d == d;
 	return bits_f32(u);
 }
-static inline uint32_t d2h(double d) { return f2h(round_odd(d)); }
-static inline float b2f(uint32_t h) { return bits_f32(h << 16); }
+static inline uint32_t d2h(double d)
+{
+	return f2h(round_odd(d));
+}
+static inline float b2f(uint32_t h)
+{
+	return bits_f32(h << 16);
+}
 static inline uint32_t f2b(float x)
 {
 	uint32_t u = f32_bits(x);
@@ -197,17 +294,35 @@ static inline double fma_odd(float a, float b, float c)
 	int inexact = e != 0 && !(u & 1) && e == e && fabs(s) <= 0x1p1000;
 	return bits_f64(inexact ? ((e > 0) == (s > 0) ? u + 1 : u - 1) : u);
 }
-static inline uint32_t fma_f16(float a, float b, float c) { return d2h(fma_odd(a, b, c)); }
-static inline uint32_t fma_bf16(float a, float b, float c) { return f2b(round_odd(fma_odd(a, b, c))); }
-static inline uint32_t relu_f16(uint32_t h) { return (h & 0x7fff) > 0x7c00 ? 0x7fff : h & 0x8000 ? 0 : h; }
-static inline uint32_t relu_bf16(uint32_t h) { return (h & 0x7fff) > 0x7f80 ? 0x7fff : h & 0x8000 ? 0 : h; }
-static inline uint32_t int_to_f16_s(int64_t x) { return x > 70000 ? 0x7c00 : x < -70000 ? 0xfc00 : f2h((float)x); }
-static inline uint32_t int_to_f16_u(uint64_t x) { return x > 70000 ? 0x7c00 : f2h((float)x); }
+static inline uint32_t fma_f16(float a, float b, float c)
+{
+	return d2h(fma_odd(a, b, c));
+}
+static inline uint32_t fma_bf16(float a, float b, float c)
+{
+	return f2b(round_odd(fma_odd(a, b, c)));
+}
+static inline uint32_t relu_f16(uint32_t h)
+{
+	return (h & 0x7fff) > 0x7c00 ? 0x7fff : h & 0x8000 ? 0 : h;
+}
+static inline uint32_t relu_bf16(uint32_t h)
+{
+	return (h & 0x7fff) > 0x7f80 ? 0x7fff : h & 0x8000 ? 0 : h;
+}
+static inline uint32_t int_to_f16_s(int64_t x)
+{
+	return x > 70000 ? 0x7c00 : x < -70000 ? 0xfc00 : f2h((float)x);
+}
+static inline uint32_t int_to_f16_u(uint64_t x)
+{
+	return x > 70000 ? 0x7c00 : f2h((float)x);
+}
 static inline float odd_of_s(int64_t x)
 {
 	uint64_t a = x < 0 ? 0 - (uint64_t)x : (uint64_t)x;
 	uint64_t low = a & 0xffff;
-	double d = (double)(a >> 16) * 65536;   /* 48 bits: exact */
+	double d = (double)(a >> 16) * 65536; /* 48 bits: exact */
 	double t = a >> 48 ? bits_f64(f64_bits(d) | (low != 0)) : d + (double)low;
 	return round_odd(x < 0 ? -t : t);
 }
@@ -216,16 +331,25 @@ static inline float odd_of_u(uint64_t a)
 	double d = (double)(a >> 16) * 65536;
 	return round_odd(a >> 48 ? bits_f64(f64_bits(d) | ((a & 0xffff) != 0)) : (double)a);
 }
-static inline uint32_t int_to_bf16_s(int64_t x) { return f2b(odd_of_s(x)); }
-static inline uint32_t int_to_bf16_u(uint64_t x) { return f2b(odd_of_u(x)); }
-static inline uint32_t to_tf32(float x)         /* nearest, ties away */
+static inline uint32_t int_to_bf16_s(int64_t x)
+{
+	return f2b(odd_of_s(x));
+}
+static inline uint32_t int_to_bf16_u(uint64_t x)
+{
+	return f2b(odd_of_u(x));
+}
+static inline uint32_t to_tf32(float x) /* nearest, ties away */
 {
 	uint32_t u = f32_bits(x);
 	return (u & 0x7f800000) == 0x7f800000 ? ((u & 0x7fffff) ? 0x7fffffff : u) : (u + 0x1000) & ~0x1fffu;
 }
 
 /* ---- single precision ---- */
-static inline float ftz(float x) { return bits_f32(f32_bits(x) & 0x7f800000 ? f32_bits(x) : f32_bits(x) & 0x80000000); }
+static inline float ftz(float x)
+{
+	return bits_f32(f32_bits(x) & 0x7f800000 ? f32_bits(x) : f32_bits(x) & 0x80000000);
+}
 static inline float rint_f32(float a)
 {
 	float m = copysignf(0x1p23f, a), r = (a + m) - m;
@@ -236,8 +360,16 @@ static inline float trunc_f32(float a)
 	float r = (float)(int32_t)(fabsf(a) < 0x1p23f ? a : 0);
 	return fabsf(a) < 0x1p23f ? copysignf(r, a) : a;
 }
-static inline float floor_f32(float a) { float r = trunc_f32(a); return r > a ? r - 1 : r; }
-static inline float ceil_f32(float a) { float r = trunc_f32(a); return r < a ? copysignf(r + 1, a) : r; }
+static inline float floor_f32(float a)
+{
+	float r = trunc_f32(a);
+	return r > a ? r - 1 : r;
+}
+static inline float ceil_f32(float a)
+{
+	float r = trunc_f32(a);
+	return r < a ? copysignf(r + 1, a) : r;
+}
 static inline double rint_f64(double a)
 {
 	double m = copysign(0x1p52, a), r = (a + m) - m;
@@ -248,8 +380,16 @@ static inline double trunc_f64(double a)
 	double r = (double)(int64_t)(fabs(a) < 0x1p52 ? a : 0);
 	return fabs(a) < 0x1p52 ? copysign(r, a) : a;
 }
-static inline double floor_f64(double a) { double r = trunc_f64(a); return r > a ? r - 1 : r; }
-static inline double ceil_f64(double a) { double r = trunc_f64(a); return r < a ? copysign(r + 1, a) : r; }
+static inline double floor_f64(double a)
+{
+	double r = trunc_f64(a);
+	return r > a ? r - 1 : r;
+}
+static inline double ceil_f64(double a)
+{
+	double r = trunc_f64(a);
+	return r < a ? copysign(r + 1, a) : r;
+}
 /* A NaN loses against a number; -0 is below +0. */
 static inline float fmin_f32(float a, float b)
 {
@@ -271,7 +411,8 @@ static inline double fmax_f64(double a, double b)
 	double r = a > b ? a : b > a ? b : bits_f64(f64_bits(a) & f64_bits(b));
 	return a != a ? b : b != b ? a : r;
 }
-/* 2^x: x = n + f with f in [-1/2, 1/2], minimax polynomial of 2^f, scaled in two steps so that subnormals come out. */
+/* 2^x: x = n + f with f in [-1/2, 1/2], minimax polynomial of 2^f, scaled in two steps so that subnormals
+ * come out. */
 static inline float ex2(float x)
 {
 	float t = x < -160 ? -160 : x > 160 ? 160 : x;
@@ -310,17 +451,25 @@ static inline float lg2(float x)
 static inline float sin_quarter(double x, int64_t add)
 {
 	double t = fabs(x) < 1e9 ? x : 0;
-	double k = rint_f64(t * 0.63661977236758134308), r = (t - k * 1.57079632673412561417) - k * 6.07710050650619224932e-11;
+	double k = rint_f64(t * 0.63661977236758134308),
+	       r = (t - k * 1.57079632673412561417) - k * 6.07710050650619224932e-11;
 	int64_t q = (int64_t)k + add;
 	float f = (float)r, z = f * f;
 	float s = f + f * z * (-1.6666654611e-1f + z * (8.3321608736e-3f + z * -1.9515295891e-4f));
-	float c = 1 - 0.5f * z + z * z * (4.166664568298827e-2f + z * (-1.388731625493765e-3f + z * 2.443315711809948e-5f));
+	float c = 1 - 0.5f * z +
+		  z * z * (4.166664568298827e-2f + z * (-1.388731625493765e-3f + z * 2.443315711809948e-5f));
 	float v = q & 1 ? c : s;
 	v = q & 2 ? -v : v;
 	return fabs(x) < INFINITY ? v : NAN;
 }
-static inline float sin_lane(float x) { return x == 0 ? x : sin_quarter(x, 0); }
-static inline float cos_lane(float x) { return sin_quarter(x, 1); }
+static inline float sin_lane(float x)
+{
+	return x == 0 ? x : sin_quarter(x, 0);
+}
+static inline float cos_lane(float x)
+{
+	return sin_quarter(x, 1);
+}
 /* rcp.approx.ftz.f64: the upper half of the result, its lower half zero. */
 static inline double rcp_ftz(double a)
 {
@@ -339,14 +488,14 @@ static inline double rsqrt_ftz(double a)
 }
 
 /* ---- to integers: clamped; a NaN gives 0, or the lowest value where one side has 64 bits ---- */
-#define TO_INT(D, C, F, FT, LO, HI, LOF, HIF, NANV) \
-	static inline C to_##D##_##F(FT a) \
-	{ \
-		FT t = a >= LOF && a < HIF ? a : 0; \
-		C r = (C)t; \
-		r = a >= HIF ? (C)(HI) : r; \
-		r = a < LOF ? (C)(LO) : r; \
-		return a != a ? (C)(NANV) : r; \
+#define TO_INT(D, C, F, FT, LO, HI, LOF, HIF, NANV)                                                          \
+	static inline C to_##D##_##F(FT a)                                                                   \
+	{                                                                                                    \
+		FT t = a >= LOF && a < HIF ? a : 0;                                                          \
+		C r = (C)t;                                                                                  \
+		r = a >= HIF ? (C)(HI) : r;                                                                  \
+		r = a < LOF ? (C)(LO) : r;                                                                   \
+		return a != a ? (C)(NANV) : r;                                                               \
 	}
 TO_INT(u8, uint32_t, f32, float, 0, 255, 0.0f, 256.0f, 0)
 TO_INT(s8, int32_t, f32, float, -128, 127, -128.0f, 128.0f, 0)
@@ -365,9 +514,15 @@ TO_INT(s32, int32_t, f64, double, INT32_MIN, INT32_MAX, -0x1p31, 0x1p31, INT32_M
 TO_INT(u64, uint64_t, f64, double, 0, UINT64_MAX, 0.0, 0x1p64, 1ull << 63)
 TO_INT(s64, int64_t, f64, double, INT64_MIN, INT64_MAX, -0x1p63, 0x1p63, INT64_MIN)
 #undef TO_INT
-#define CLAMP(D, C, LO, HI) \
-	static inline C clamp_##D##_s(int64_t a) { return (C)(a < (int64_t)(LO) ? (int64_t)(LO) : a > (int64_t)(HI) ? (int64_t)(HI) : a); } \
-	static inline C clamp_##D##_u(uint64_t a) { return (C)(a > (uint64_t)(HI) ? (uint64_t)(HI) : a); }
+#define CLAMP(D, C, LO, HI)                                                                                  \
+	static inline C clamp_##D##_s(int64_t a)                                                             \
+	{                                                                                                    \
+		return (C)(a < (int64_t)(LO) ? (int64_t)(LO) : a > (int64_t)(HI) ? (int64_t)(HI) : a);       \
+	}                                                                                                    \
+	static inline C clamp_##D##_u(uint64_t a)                                                            \
+	{                                                                                                    \
+		return (C)(a > (uint64_t)(HI) ? (uint64_t)(HI) : a);                                         \
+	}
 CLAMP(u8, uint32_t, 0, 255)
 CLAMP(s8, int32_t, -128, 127)
 CLAMP(u16, uint32_t, 0, 65535)
@@ -376,5 +531,11 @@ CLAMP(u32, uint32_t, 0, UINT32_MAX)
 CLAMP(s32, int32_t, INT32_MIN, INT32_MAX)
 CLAMP(s64, int64_t, INT64_MIN, INT64_MAX)
 #undef CLAMP
-static inline uint64_t clamp_u64_s(int64_t a) { return a < 0 ? 0 : (uint64_t)a; }
-static inline uint64_t clamp_u64_u(uint64_t a) { return a; }
+static inline uint64_t clamp_u64_s(int64_t a)
+{
+	return a < 0 ? 0 : (uint64_t)a;
+}
+static inline uint64_t clamp_u64_u(uint64_t a)
+{
+	return a;
+}

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Output of kernels. Each launch has a buffer in launch order; a flush writes what there is, oldest launch first. The FIFO bounds the bytes that
- * wait; what comes when it is full is lost, and vprintf returns -1.
+/* Output of kernels. Each launch has a buffer in launch order; a flush writes what there is, oldest launch
+ * first. The FIFO bounds the bytes that wait; what comes when it is full is lost, and vprintf returns -1.
  *
  * Thread rule: one lock for all buffers. */
 #include <errno.h>
@@ -14,7 +14,12 @@
 
 enum { MAX_TEXT = 1 << 16, MAX_FORMAT = 1 << 14, SPEC = 40, MAX_WIDTH = 4096 };
 
-struct printf_buffer { struct printf_buffer *next; char *text; size_t n, cap; bool closed; };
+struct printf_buffer {
+	struct printf_buffer *next;
+	char *text;
+	size_t n, cap;
+	bool closed;
+};
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct printf_buffer *first, **last = &first;
@@ -74,7 +79,7 @@ void engine_printf_flush(void)
 	pthread_mutex_lock(&lock);
 	bool any = waiting != 0;
 	if (any)
-		fflush(stdout);         /* what the program printed before comes first */
+		fflush(stdout); /* what the program printed before comes first */
 	for (struct printf_buffer **p = &first; *p && any;) {
 		struct printf_buffer *b = *p;
 		write_all(b->text, b->n);
@@ -106,7 +111,10 @@ static size_t device_text(uint64_t p, size_t most)
 	return strnlen((const char *)p, room < most ? room : most);
 }
 
-struct text { char *s; size_t n; };
+struct text {
+	char *s;
+	size_t n;
+};
 
 static void add(struct text *t, const char *s, size_t n)
 {
@@ -122,7 +130,8 @@ static uint64_t argument(uint64_t args, size_t *at, size_t size)
 	uint64_t base, v = 0;
 	size_t bytes;
 	*at = (*at + size - 1) & ~(size - 1);
-	if (args && soft_find(args, &base, &bytes) && args - base <= bytes && bytes - (args - base) >= *at + size)
+	if (args && soft_find(args, &base, &bytes) && args - base <= bytes &&
+		bytes - (args - base) >= *at + size)
 		memcpy(&v, (const char *)args + *at, size);
 	*at += size;
 	return v;
@@ -180,7 +189,9 @@ static size_t conversion(struct text *t, const char *f, size_t left, uint64_t ar
 			if (!width && !part)
 				continue;
 		}
-		width = width > MAX_WIDTH - 1 ? MAX_WIDTH - 1 : width < -(MAX_WIDTH - 1) ? -(MAX_WIDTH - 1) : width;
+		width = width > MAX_WIDTH - 1      ? MAX_WIDTH - 1
+			: width < -(MAX_WIDTH - 1) ? -(MAX_WIDTH - 1)
+						   : width;
 		n += (size_t)snprintf(spec + n, 16, "%ld", width);
 	}
 	unsigned longs = 0;

@@ -9,7 +9,10 @@
 
 enum { INVALID_PTX = 218 };
 
-static const struct { const char *s; uint8_t mod; } mods[] = {
+static const struct {
+	const char *s;
+	uint8_t mod;
+} mods[] = {
 #define M(e, s) {s, MOD_##e},
 #include "server/soft/ptx_mods.inc"
 #undef M
@@ -17,9 +20,12 @@ static const struct { const char *s; uint8_t mod; } mods[] = {
 
 static bool piece_space(struct ptx_mnem *m, const char *s, size_t n)
 {
-	static const struct { const char *s; uint8_t sp; } t[] = {{"param", SP_PARAM}, {"param::entry", SP_PARAM}, {"param::func", SP_PARAM},
-		{"local", SP_LOCAL}, {"shared", SP_SHARED}, {"shared::cta", SP_SHARED}, {"shared::cluster", SP_SHARED},
-		{"global", SP_GLOBAL}, {"const", SP_CONST}};
+	static const struct {
+		const char *s;
+		uint8_t sp;
+	} t[] = {{"param", SP_PARAM}, {"param::entry", SP_PARAM}, {"param::func", SP_PARAM},
+		{"local", SP_LOCAL}, {"shared", SP_SHARED}, {"shared::cta", SP_SHARED},
+		{"shared::cluster", SP_SHARED}, {"global", SP_GLOBAL}, {"const", SP_CONST}};
 	for (unsigned i = 0; i < sizeof t / sizeof *t; i++)
 		if (strlen(t[i].s) == n && !memcmp(t[i].s, s, n)) {
 			if (m->nspaces < 2)
@@ -89,7 +95,12 @@ static void wait_label(struct parser *p, const struct token *t, struct ptx_opera
 	struct pending *q = parse_alloc(p, sizeof *q);
 	if (!q)
 		return;
-	*q = (struct pending){.name = t->s, .n = t->n, .line = t->line, .op = op, .slot = slot, .next = p->scope[p->depth].pending};
+	*q = (struct pending){.name = t->s,
+		.n = t->n,
+		.line = t->line,
+		.op = op,
+		.slot = slot,
+		.next = p->scope[p->depth].pending};
 	p->scope[p->depth].pending = q;
 }
 
@@ -239,9 +250,11 @@ static void list(struct parser *p, struct ptx_operand *o, char close)
 	uint32_t n = 0, cap = 0;
 	while (!p->l.failed && !lex_is(&p->l, close)) {
 		if (n == cap) {
-			/* label uses inside keep the address of their operand: a list that grows is only one of arguments */
+			/* label uses inside keep the address of their operand: a list that grows is only one
+			 * of arguments */
 			uint32_t more = cap ? cap * 4 : 4;
-			struct ptx_operand *w = more <= PTX_MAX_LIST ? parse_alloc(p, more * sizeof *w) : NULL;
+			struct ptx_operand *w =
+				more <= PTX_MAX_LIST ? parse_alloc(p, more * sizeof *w) : NULL;
 			if (!w) {
 				lex_fail(&p->l, INVALID_PTX, "list too long");
 				return;
@@ -272,7 +285,8 @@ static void label(struct parser *p, const struct token *t)
 	struct ptx_func *f = p->f;
 	struct symbol *y = symbol_find(p, t->s, t->n);
 	if (y && y->depth == p->depth && y->kind == SYM_LABEL) {
-		lex_fail(&p->l, INVALID_PTX, "label \"%.*s\" appears twice", t->n < 80 ? (int)t->n : 80, t->s);
+		lex_fail(
+			&p->l, INVALID_PTX, "label \"%.*s\" appears twice", t->n < 80 ? (int)t->n : 80, t->s);
 		return;
 	}
 	y = symbol_add(p, t->s, t->n, SYM_LABEL);
@@ -310,7 +324,7 @@ static void table(struct parser *p, const struct token *t)
 	struct symbol *y = symbol_add(p, t->s, t->n, SYM_TABLE);
 	struct lexer at = p->l;
 	uint32_t n = 0;
-	while (p->l.t.kind != TK_END && !lex_is(&p->l, ';')) {  /* count first: the slots must not move */
+	while (p->l.t.kind != TK_END && !lex_is(&p->l, ';')) { /* count first: the slots must not move */
 		n += p->l.t.kind == TK_NAME;
 		lex_next(&p->l);
 	}
@@ -381,7 +395,8 @@ static void instruction(struct parser *p)
 		lex_next(&p->l);
 	}
 	if (p->l.t.kind != TK_NAME) {
-		lex_fail(&p->l, INVALID_PTX, "instruction expected before \"%.*s\"", p->l.t.n < 40 ? (int)p->l.t.n : 40, p->l.t.s);
+		lex_fail(&p->l, INVALID_PTX, "instruction expected before \"%.*s\"",
+			p->l.t.n < 40 ? (int)p->l.t.n : 40, p->l.t.s);
 		return;
 	}
 	uint32_t line = p->l.t.line;
@@ -393,7 +408,8 @@ static void instruction(struct parser *p)
 	unsigned n = 0, most = count_operands(p);
 	if (most > PTX_MAX_OPERANDS * 64)
 		lex_fail(&p->l, INVALID_PTX, "too many operands");
-	struct ptx_operand *op = !lex_is(&p->l, ';') && !p->l.failed ? parse_alloc(p, most * sizeof *op) : NULL;
+	struct ptx_operand *op =
+		!lex_is(&p->l, ';') && !p->l.failed ? parse_alloc(p, most * sizeof *op) : NULL;
 	while (!p->l.failed && !lex_is(&p->l, ';')) {
 		if (n == most || n == PTX_MAX_OPERANDS) {
 			lex_fail(&p->l, INVALID_PTX, "too many operands");
@@ -409,7 +425,8 @@ static void instruction(struct parser *p)
 	lex_expect(&p->l, ';');
 	struct ptx_insn *i = p->l.failed ? NULL : next_insn(p);
 	if (i)
-		*i = (struct ptx_insn){.m = m, .op = op, .line = line, .pred = pred, .nop = (uint16_t)n, .pred_neg = neg};
+		*i = (struct ptx_insn){
+			.m = m, .op = op, .line = line, .pred = pred, .nop = (uint16_t)n, .pred_neg = neg};
 }
 
 static void directive(struct parser *p)
@@ -418,22 +435,26 @@ static void directive(struct parser *p)
 		parse_skip_line(p);
 	} else if (lex_word(&p->l, TK_DOT, "section")) {
 		parse_skip_section(p);
-	} else if (lex_word(&p->l, TK_DOT, "reg") || lex_word(&p->l, TK_DOT, "param") || lex_word(&p->l, TK_DOT, "local") ||
-	           lex_word(&p->l, TK_DOT, "shared") || lex_word(&p->l, TK_DOT, "global") || lex_word(&p->l, TK_DOT, "const")) {
+	} else if (lex_word(&p->l, TK_DOT, "reg") || lex_word(&p->l, TK_DOT, "param") ||
+		   lex_word(&p->l, TK_DOT, "local") || lex_word(&p->l, TK_DOT, "shared") ||
+		   lex_word(&p->l, TK_DOT, "global") || lex_word(&p->l, TK_DOT, "const")) {
 		parse_variables(p, false, false, false, false);
 	} else if (lex_word(&p->l, TK_DOT, "extern")) {
 		lex_next(&p->l);
 		parse_variables(p, true, false, false, false);
-	} else if (lex_word(&p->l, TK_DOT, "pragma") || lex_word(&p->l, TK_DOT, "maxntid") || lex_word(&p->l, TK_DOT, "minnctapersm")) {
+	} else if (lex_word(&p->l, TK_DOT, "pragma") || lex_word(&p->l, TK_DOT, "maxntid") ||
+		   lex_word(&p->l, TK_DOT, "minnctapersm")) {
 		while (p->l.t.kind != TK_END && !lex_is(&p->l, ';'))
 			lex_next(&p->l);
 		lex_accept(&p->l, ';');
 	} else {
-		lex_fail(&p->l, INVALID_PTX, "unknown directive .%.*s", p->l.t.n < 40 ? (int)p->l.t.n : 40, p->l.t.s);
+		lex_fail(&p->l, INVALID_PTX, "unknown directive .%.*s", p->l.t.n < 40 ? (int)p->l.t.n : 40,
+			p->l.t.s);
 	}
 }
 
-/* After the opening brace; takes the closing one. The caller opened and closes the function's outermost scope. */
+/* After the opening brace; takes the closing one. The caller opened and closes the function's outermost
+ * scope. */
 void parse_body(struct parser *p)
 {
 	unsigned depth = p->depth;
@@ -457,8 +478,9 @@ void parse_body(struct parser *p)
 				struct token t = p->l.t;
 				lex_next(&p->l);
 				lex_next(&p->l);
-				if (lex_word(&p->l, TK_DOT, "branchtargets") || lex_word(&p->l, TK_DOT, "calltargets") ||
-				    lex_word(&p->l, TK_DOT, "callprototype"))
+				if (lex_word(&p->l, TK_DOT, "branchtargets") ||
+					lex_word(&p->l, TK_DOT, "calltargets") ||
+					lex_word(&p->l, TK_DOT, "callprototype"))
 					table(p, &t);
 				else
 					label(p, &t);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tokens of PTX text: names, directives, numbers in all their forms, strings, punctuation. The text comes from a client: every step is
- * bounded by its end.
+/* Tokens of PTX text: names, directives, numbers in all their forms, strings, punctuation. The text comes
+ * from a client: every step is bounded by its end.
  *
  * Thread rule: one lexer belongs to one thread. */
 #include "server/soft/ptx_lex.h"
@@ -158,8 +158,9 @@ void lex_next(struct lexer *l)
 		decimal(l);
 	} else if (c == '.') {
 		l->t.s = ++l->p;
-		while (l->p < l->end && (name_char(*l->p) || (*l->p == ':' && l->end - l->p > 1 && l->p[1] == ':') ||
-		                         (*l->p == ':' && l->p[-1] == ':')))
+		while (l->p < l->end &&
+			(name_char(*l->p) || (*l->p == ':' && l->end - l->p > 1 && l->p[1] == ':') ||
+				(*l->p == ':' && l->p[-1] == ':')))
 			l->p++;
 		l->t.kind = TK_DOT;
 	} else if (c == '"') {
@@ -184,8 +185,9 @@ void lex_next(struct lexer *l)
 
 void lex_mnemonic(struct lexer *l)
 {
-	while (l->p < l->end && (name_char(*l->p) || *l->p == '.' || (*l->p == ':' && l->end - l->p > 1 && l->p[1] == ':') ||
-	                         (*l->p == ':' && l->p[-1] == ':')))
+	while (l->p < l->end &&
+		(name_char(*l->p) || *l->p == '.' || (*l->p == ':' && l->end - l->p > 1 && l->p[1] == ':') ||
+			(*l->p == ':' && l->p[-1] == ':')))
 		l->p++;
 	l->t.n = (uint32_t)(l->p - l->t.s);
 }

@@ -12,18 +12,18 @@ enum token_kind { TK_END, TK_NAME, TK_DOT, TK_INT, TK_FLT32, TK_FLT64, TK_DECIMA
 
 struct token {
 	uint8_t kind;
-	char punct;                     /* TK_PUNCT */
+	char punct; /* TK_PUNCT */
 	uint32_t line;
 	uint32_t n;
-	const char *s;                  /* TK_DOT: without the dot */
-	uint64_t value;                 /* TK_INT; bits of a float */
+	const char *s; /* TK_DOT: without the dot */
+	uint64_t value; /* TK_INT; bits of a float */
 };
 
 struct lexer {
 	const char *p, *end;
 	uint32_t line;
-	struct token t;                 /* the current token */
-	bool failed;                    /* sticky: every further token is TK_END */
+	struct token t; /* the current token */
+	bool failed; /* sticky: every further token is TK_END */
 	struct engine_error *error;
 };
 

@@ -12,28 +12,41 @@ struct symbol {
 	const char *name;
 	uint32_t n, hash, depth;
 	uint8_t kind;
-	uint32_t reg, count;            /* SYM_REG, SYM_FAMILY; SYM_LABEL: number */
-	union { struct ptx_var *var; struct ptx_func *func; struct ptx_table *table; };
-	struct symbol *next;            /* of the same bucket */
+	uint32_t reg, count; /* SYM_REG, SYM_FAMILY; SYM_LABEL: number */
+	union {
+		struct ptx_var *var;
+		struct ptx_func *func;
+		struct ptx_table *table;
+	};
+	struct symbol *next; /* of the same bucket */
 	struct symbol *scope_next;
 };
 
 /* A use of a label that is not defined yet. */
-struct pending { const char *name; uint32_t n, line; struct ptx_operand *op; uint32_t *slot; struct pending *next; };
+struct pending {
+	const char *name;
+	uint32_t n, line;
+	struct ptx_operand *op;
+	uint32_t *slot;
+	struct pending *next;
+};
 
-struct scope { struct symbol *symbols; struct pending *pending; };
+struct scope {
+	struct symbol *symbols;
+	struct pending *pending;
+};
 
 enum { SYMBOL_BUCKETS = 4096 };
 struct parser {
 	struct lexer l;
 	struct ptx_unit *u;
-	struct ptx_func *f;             /* the function being read */
+	struct ptx_func *f; /* the function being read */
 	struct symbol *bucket[SYMBOL_BUCKETS];
 	struct scope scope[PTX_MAX_DEPTH];
 	unsigned depth;
-	struct ptx_var **vars_end;      /* of the unit */
+	struct ptx_var **vars_end; /* of the unit */
 	struct ptx_func **funcs_end;
-	unsigned nest;                  /* recursion of lists and expressions */
+	unsigned nest; /* recursion of lists and expressions */
 };
 
 void *parse_alloc(struct parser *p, size_t n);
@@ -42,7 +55,8 @@ struct symbol *symbol_find(struct parser *p, const char *s, size_t n);
 struct symbol *symbol_add(struct parser *p, const char *s, size_t n, enum symbol_kind k);
 bool scope_open(struct parser *p);
 void scope_close(struct parser *p);
-/* The register called s, directly or as a member of a family like %r<100>; PTX_MAX_REGS when there is none. */
+/* The register called s, directly or as a member of a family like %r<100>; PTX_MAX_REGS when there is none.
+ */
 uint32_t register_find(struct parser *p, const char *s, size_t n);
 
 /* Variables, from the current directive (.global and so on) to the semicolon. */

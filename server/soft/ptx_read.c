@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The reader's module level: version and target, linkage, function headers, what is skipped (debug sections, file tables).
+/* The reader's module level: version and target, linkage, function headers, what is skipped (debug sections,
+ * file tables).
  *
  * Thread rule: one call reads one text; calls are independent. */
 #include "server/soft/ptx_parse.h"
@@ -36,14 +37,16 @@ static void version(struct parser *p)
 	unsigned major = 0, minor = 0;
 	char b[16];
 	snprintf(b, sizeof b, "%.*s", p->l.t.n < 15 ? (int)p->l.t.n : 15, p->l.t.s);
-	if ((p->l.t.kind != TK_DECIMAL && p->l.t.kind != TK_INT) || sscanf(b, "%u.%u", &major, &minor) < 1 || major > 99 || minor > 9) {
+	if ((p->l.t.kind != TK_DECIMAL && p->l.t.kind != TK_INT) || sscanf(b, "%u.%u", &major, &minor) < 1 ||
+		major > 99 || minor > 9) {
 		lex_fail(&p->l, INVALID_PTX, "malformed .version");
 		return;
 	}
 	p->u->version = (int)(major * 10 + minor);
 	if (p->u->version > PTX_MAX_VERSION)
-		lex_fail(&p->l, UNSUPPORTED_PTX_VERSION, "PTX version %u.%u is newer than this device reads (%d.%d)", major, minor,
-		         PTX_MAX_VERSION / 10, PTX_MAX_VERSION % 10);
+		lex_fail(&p->l, UNSUPPORTED_PTX_VERSION,
+			"PTX version %u.%u is newer than this device reads (%d.%d)", major, minor,
+			PTX_MAX_VERSION / 10, PTX_MAX_VERSION % 10);
 	lex_next(&p->l);
 }
 
@@ -151,7 +154,8 @@ static void function(struct parser *p, bool entry, bool visible, bool weak)
 		f->params = params(p, &f->nparams, &f->param_bytes);
 	tuning(p, f);
 	f->name = parse_text(p, t.s, t.n);
-	/* The name belongs to the module, not to the function's own scope, and it must be known inside for recursion. */
+	/* The name belongs to the module, not to the function's own scope, and it must be known inside for
+	 * recursion. */
 	unsigned depth = p->depth;
 	struct symbol *y = symbol_find(p, t.s, t.n);
 	if (!y || y->depth || y->kind != SYM_FUNC) {
@@ -192,8 +196,9 @@ static void statement(struct parser *p)
 	}
 	if (lex_word(&p->l, TK_DOT, "entry") || lex_word(&p->l, TK_DOT, "func")) {
 		function(p, lex_word(&p->l, TK_DOT, "entry"), visible, weak);
-	} else if (lex_word(&p->l, TK_DOT, "global") || lex_word(&p->l, TK_DOT, "const") || lex_word(&p->l, TK_DOT, "shared") ||
-	           lex_word(&p->l, TK_DOT, "local") || lex_word(&p->l, TK_DOT, "tex")) {
+	} else if (lex_word(&p->l, TK_DOT, "global") || lex_word(&p->l, TK_DOT, "const") ||
+		   lex_word(&p->l, TK_DOT, "shared") || lex_word(&p->l, TK_DOT, "local") ||
+		   lex_word(&p->l, TK_DOT, "tex")) {
 		parse_variables(p, is_extern, visible, weak, common);
 	} else if (lex_word(&p->l, TK_DOT, "version")) {
 		lex_next(&p->l);
@@ -216,7 +221,8 @@ static void statement(struct parser *p)
 		struct token a = p->l.t;
 		lex_next(&p->l);
 		if (alias && lex_accept(&p->l, ',')) {
-			struct symbol *to = symbol_find(p, p->l.t.s, p->l.t.n), *from = symbol_find(p, a.s, a.n);
+			struct symbol *to = symbol_find(p, p->l.t.s, p->l.t.n),
+				      *from = symbol_find(p, a.s, a.n);
 			if (to && from && to->kind == SYM_FUNC && from->kind == SYM_FUNC)
 				from->func->def = to->func;
 		}
@@ -224,7 +230,8 @@ static void statement(struct parser *p)
 			lex_next(&p->l);
 		lex_accept(&p->l, ';');
 	} else if (!lex_accept(&p->l, ';')) {
-		lex_fail(&p->l, INVALID_PTX, "unexpected \"%.*s\"", p->l.t.n < 40 ? (int)p->l.t.n : 40, p->l.t.s);
+		lex_fail(&p->l, INVALID_PTX, "unexpected \"%.*s\"", p->l.t.n < 40 ? (int)p->l.t.n : 40,
+			p->l.t.s);
 	}
 }
 
@@ -237,7 +244,8 @@ struct ptx_unit *ptx_read(struct arena *a, const char *text, size_t n, struct en
 	struct ptx_unit *u = arena_alloc(a, sizeof *u);
 	if (!p || !u || n > PTX_MAX_TEXT) {
 		error->code = n > PTX_MAX_TEXT ? INVALID_PTX : OUT_OF_MEMORY;
-		snprintf(error->text, sizeof error->text, n > PTX_MAX_TEXT ? "PTX text too large" : "no memory for the module");
+		snprintf(error->text, sizeof error->text,
+			n > PTX_MAX_TEXT ? "PTX text too large" : "no memory for the module");
 		free(p);
 		return NULL;
 	}

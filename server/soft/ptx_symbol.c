@@ -94,7 +94,8 @@ void scope_close(struct parser *p)
 			}
 		} else if (p->depth <= 1) {
 			p->l.t.line = q->line;
-			lex_fail(&p->l, INVALID_PTX, "undefined name \"%.*s\"", q->n < 80 ? (int)q->n : 80, q->name);
+			lex_fail(&p->l, INVALID_PTX, "undefined name \"%.*s\"", q->n < 80 ? (int)q->n : 80,
+				q->name);
 		} else {
 			q->next = p->scope[p->depth - 1].pending;
 			p->scope[p->depth - 1].pending = q;
@@ -102,7 +103,8 @@ void scope_close(struct parser *p)
 	}
 	for (struct symbol *y = s->symbols; y; y = y->scope_next) {
 		struct symbol **b = &p->bucket[y->hash % SYMBOL_BUCKETS];
-		while (*b != y)         /* at the head but for functions, which are added to the scope around theirs */
+		while (*b !=
+			y) /* at the head but for functions, which are added to the scope around theirs */
 			b = &(*b)->next;
 		*b = y->next;
 	}

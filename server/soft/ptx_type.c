@@ -9,8 +9,15 @@
 
 enum { ARENA_CHUNK = 64 << 10 };
 
-struct chunk { struct chunk *next; size_t used, size; _Alignas(16) char data[]; };
-struct arena { struct chunk *first; size_t total, limit; };
+struct chunk {
+	struct chunk *next;
+	size_t used, size;
+	_Alignas(16) char data[];
+};
+struct arena {
+	struct chunk *first;
+	size_t total, limit;
+};
 
 struct arena *arena_create(size_t limit)
 {
@@ -46,7 +53,8 @@ void *arena_alloc(struct arena *a, size_t n)
 			return NULL;
 		fresh->size = size;
 		a->total += size;
-		if (c && size == n && size != ARENA_CHUNK) {    /* a large piece: the started chunk stays first */
+		if (c && size == n &&
+			size != ARENA_CHUNK) { /* a large piece: the started chunk stays first */
 			fresh->next = c->next;
 			c->next = fresh;
 		} else {
@@ -68,15 +76,44 @@ char *arena_text(struct arena *a, const char *s, size_t n)
 	return p;
 }
 
-static const struct { const char *name; uint8_t bytes; } types[T_COUNT] = {
-	[T_NONE] = {"", 0}, [T_PRED] = {"pred", 1}, [T_B8] = {"b8", 1}, [T_B16] = {"b16", 2}, [T_B32] = {"b32", 4},
-	[T_B64] = {"b64", 8}, [T_B128] = {"b128", 16}, [T_U8] = {"u8", 1}, [T_U16] = {"u16", 2}, [T_U32] = {"u32", 4},
-	[T_U64] = {"u64", 8}, [T_S8] = {"s8", 1}, [T_S16] = {"s16", 2}, [T_S32] = {"s32", 4}, [T_S64] = {"s64", 8},
-	[T_F16] = {"f16", 2}, [T_F16X2] = {"f16x2", 4}, [T_BF16] = {"bf16", 2}, [T_BF16X2] = {"bf16x2", 4},
-	[T_F32] = {"f32", 4}, [T_F32X2] = {"f32x2", 8}, [T_F64] = {"f64", 8}, [T_TF32] = {"tf32", 4},
-	[T_E4M3X2] = {"e4m3x2", 2}, [T_E5M2X2] = {"e5m2x2", 2}, [T_B1] = {"b1", 4}, [T_U4] = {"u4", 4}, [T_S4] = {"s4", 4},
-	[T_U16X2] = {"u16x2", 4}, [T_S16X2] = {"s16x2", 4}, [T_UE8M0X2] = {"ue8m0x2", 2},
-	[T_TEXREF] = {"texref", 8}, [T_SAMPLERREF] = {"samplerref", 8}, [T_SURFREF] = {"surfref", 8},
+static const struct {
+	const char *name;
+	uint8_t bytes;
+} types[T_COUNT] = {
+	[T_NONE] = {"", 0},
+	[T_PRED] = {"pred", 1},
+	[T_B8] = {"b8", 1},
+	[T_B16] = {"b16", 2},
+	[T_B32] = {"b32", 4},
+	[T_B64] = {"b64", 8},
+	[T_B128] = {"b128", 16},
+	[T_U8] = {"u8", 1},
+	[T_U16] = {"u16", 2},
+	[T_U32] = {"u32", 4},
+	[T_U64] = {"u64", 8},
+	[T_S8] = {"s8", 1},
+	[T_S16] = {"s16", 2},
+	[T_S32] = {"s32", 4},
+	[T_S64] = {"s64", 8},
+	[T_F16] = {"f16", 2},
+	[T_F16X2] = {"f16x2", 4},
+	[T_BF16] = {"bf16", 2},
+	[T_BF16X2] = {"bf16x2", 4},
+	[T_F32] = {"f32", 4},
+	[T_F32X2] = {"f32x2", 8},
+	[T_F64] = {"f64", 8},
+	[T_TF32] = {"tf32", 4},
+	[T_E4M3X2] = {"e4m3x2", 2},
+	[T_E5M2X2] = {"e5m2x2", 2},
+	[T_B1] = {"b1", 4},
+	[T_U4] = {"u4", 4},
+	[T_S4] = {"s4", 4},
+	[T_U16X2] = {"u16x2", 4},
+	[T_S16X2] = {"s16x2", 4},
+	[T_UE8M0X2] = {"ue8m0x2", 2},
+	[T_TEXREF] = {"texref", 8},
+	[T_SAMPLERREF] = {"samplerref", 8},
+	[T_SURFREF] = {"surfref", 8},
 };
 
 unsigned ptx_type_bytes(enum ptx_type t)
@@ -97,23 +134,62 @@ enum ptx_type ptx_type_find(const char *s, size_t n)
 	return T_NONE;
 }
 
-static const struct { const char *name; uint8_t sr; } sregs[] = {
-	{"%tid.x", SR_TID_X}, {"%tid.y", SR_TID_Y}, {"%tid.z", SR_TID_Z}, {"%ntid.x", SR_NTID_X}, {"%ntid.y", SR_NTID_Y},
-	{"%ntid.z", SR_NTID_Z}, {"%ctaid.x", SR_CTAID_X}, {"%ctaid.y", SR_CTAID_Y}, {"%ctaid.z", SR_CTAID_Z},
-	{"%nctaid.x", SR_NCTAID_X}, {"%nctaid.y", SR_NCTAID_Y}, {"%nctaid.z", SR_NCTAID_Z}, {"%laneid", SR_LANEID},
-	{"%warpid", SR_WARPID}, {"%nwarpid", SR_NWARPID}, {"%smid", SR_SMID}, {"%nsmid", SR_NSMID}, {"%gridid", SR_GRIDID},
-	{"%lanemask_eq", SR_LANEMASK_EQ}, {"%lanemask_le", SR_LANEMASK_LE}, {"%lanemask_lt", SR_LANEMASK_LT},
-	{"%lanemask_ge", SR_LANEMASK_GE}, {"%lanemask_gt", SR_LANEMASK_GT}, {"%clock", SR_CLOCK}, {"%clock_hi", SR_CLOCK_HI},
-	{"%clock64", SR_CLOCK64}, {"%globaltimer", SR_GLOBALTIMER}, {"%globaltimer_lo", SR_GLOBALTIMER_LO},
-	{"%globaltimer_hi", SR_GLOBALTIMER_HI}, {"%total_smem_size", SR_TOTAL_SMEM}, {"%aggr_smem_size", SR_AGGR_SMEM},
-	{"%dynamic_smem_size", SR_DYNAMIC_SMEM}, {"%clusterid.x", SR_CTAID_X}, {"%clusterid.y", SR_CTAID_Y},
-	{"%clusterid.z", SR_CTAID_Z}, {"%nclusterid.x", SR_NCTAID_X}, {"%nclusterid.y", SR_NCTAID_Y},
-	{"%nclusterid.z", SR_NCTAID_Z}, {"%is_explicit_cluster", SR_CLUSTER_ZERO}, {"%cluster_ctarank", SR_CLUSTER_ZERO},
-	{"%cluster_nctarank", SR_CLUSTER_ONE}, {"%cluster_ctaid.x", SR_CLUSTER_ZERO}, {"%cluster_ctaid.y", SR_CLUSTER_ZERO},
-	{"%cluster_ctaid.z", SR_CLUSTER_ZERO}, {"%cluster_nctaid.x", SR_CLUSTER_ONE}, {"%cluster_nctaid.y", SR_CLUSTER_ONE},
-	{"%cluster_nctaid.z", SR_CLUSTER_ONE}, {"%reserved_smem_offset_begin", SR_CLUSTER_ZERO},
-	{"%reserved_smem_offset_end", SR_CLUSTER_ZERO}, {"%reserved_smem_offset_cap", SR_CLUSTER_ZERO},
-	{"%reserved_smem_offset_0", SR_CLUSTER_ZERO}, {"%reserved_smem_offset_1", SR_CLUSTER_ZERO},
+static const struct {
+	const char *name;
+	uint8_t sr;
+} sregs[] = {
+	{"%tid.x", SR_TID_X},
+	{"%tid.y", SR_TID_Y},
+	{"%tid.z", SR_TID_Z},
+	{"%ntid.x", SR_NTID_X},
+	{"%ntid.y", SR_NTID_Y},
+	{"%ntid.z", SR_NTID_Z},
+	{"%ctaid.x", SR_CTAID_X},
+	{"%ctaid.y", SR_CTAID_Y},
+	{"%ctaid.z", SR_CTAID_Z},
+	{"%nctaid.x", SR_NCTAID_X},
+	{"%nctaid.y", SR_NCTAID_Y},
+	{"%nctaid.z", SR_NCTAID_Z},
+	{"%laneid", SR_LANEID},
+	{"%warpid", SR_WARPID},
+	{"%nwarpid", SR_NWARPID},
+	{"%smid", SR_SMID},
+	{"%nsmid", SR_NSMID},
+	{"%gridid", SR_GRIDID},
+	{"%lanemask_eq", SR_LANEMASK_EQ},
+	{"%lanemask_le", SR_LANEMASK_LE},
+	{"%lanemask_lt", SR_LANEMASK_LT},
+	{"%lanemask_ge", SR_LANEMASK_GE},
+	{"%lanemask_gt", SR_LANEMASK_GT},
+	{"%clock", SR_CLOCK},
+	{"%clock_hi", SR_CLOCK_HI},
+	{"%clock64", SR_CLOCK64},
+	{"%globaltimer", SR_GLOBALTIMER},
+	{"%globaltimer_lo", SR_GLOBALTIMER_LO},
+	{"%globaltimer_hi", SR_GLOBALTIMER_HI},
+	{"%total_smem_size", SR_TOTAL_SMEM},
+	{"%aggr_smem_size", SR_AGGR_SMEM},
+	{"%dynamic_smem_size", SR_DYNAMIC_SMEM},
+	{"%clusterid.x", SR_CTAID_X},
+	{"%clusterid.y", SR_CTAID_Y},
+	{"%clusterid.z", SR_CTAID_Z},
+	{"%nclusterid.x", SR_NCTAID_X},
+	{"%nclusterid.y", SR_NCTAID_Y},
+	{"%nclusterid.z", SR_NCTAID_Z},
+	{"%is_explicit_cluster", SR_CLUSTER_ZERO},
+	{"%cluster_ctarank", SR_CLUSTER_ZERO},
+	{"%cluster_nctarank", SR_CLUSTER_ONE},
+	{"%cluster_ctaid.x", SR_CLUSTER_ZERO},
+	{"%cluster_ctaid.y", SR_CLUSTER_ZERO},
+	{"%cluster_ctaid.z", SR_CLUSTER_ZERO},
+	{"%cluster_nctaid.x", SR_CLUSTER_ONE},
+	{"%cluster_nctaid.y", SR_CLUSTER_ONE},
+	{"%cluster_nctaid.z", SR_CLUSTER_ONE},
+	{"%reserved_smem_offset_begin", SR_CLUSTER_ZERO},
+	{"%reserved_smem_offset_end", SR_CLUSTER_ZERO},
+	{"%reserved_smem_offset_cap", SR_CLUSTER_ZERO},
+	{"%reserved_smem_offset_0", SR_CLUSTER_ZERO},
+	{"%reserved_smem_offset_1", SR_CLUSTER_ZERO},
 };
 
 enum ptx_sreg ptx_sreg_find(const char *s, size_t n)

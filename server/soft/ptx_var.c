@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The reader's variables: declarations in every state space, arrays, initialisers with addresses in them, and parameters.
+/* The reader's variables: declarations in every state space, arrays, initialisers with addresses in them, and
+ * parameters.
  *
  * Thread rule: one parser belongs to one thread. */
 #include "server/soft/ptx_parse.h"
@@ -10,15 +11,22 @@ enum { INVALID_PTX = 218, ALIGN_MAX = 1 << 16 };
 
 static unsigned space_find(const struct lexer *l)
 {
-	static const struct { const char *s; uint8_t sp; } t[] = {{"reg", SP_REG}, {"param", SP_PARAM}, {"local", SP_LOCAL},
-		{"shared", SP_SHARED}, {"global", SP_GLOBAL}, {"const", SP_CONST}, {"tex", SP_GLOBAL}};
+	static const struct {
+		const char *s;
+		uint8_t sp;
+	} t[] = {{"reg", SP_REG}, {"param", SP_PARAM}, {"local", SP_LOCAL}, {"shared", SP_SHARED},
+		{"global", SP_GLOBAL}, {"const", SP_CONST}, {"tex", SP_GLOBAL}};
 	for (unsigned i = 0; i < sizeof t / sizeof *t; i++)
 		if (lex_word(l, TK_DOT, t[i].s))
 			return t[i].sp;
 	return 0;
 }
 
-struct initialiser { struct ptx_var *v; uint64_t at, cap; unsigned width; };
+struct initialiser {
+	struct ptx_var *v;
+	uint64_t at, cap;
+	unsigned width;
+};
 
 static uint8_t *room(struct parser *p, struct initialiser *in, uint64_t n)
 {
@@ -92,7 +100,7 @@ static void init_number(struct parser *p, struct initialiser *in)
 	struct token t = p->l.t;
 	lex_next(&p->l);
 	uint64_t v = t.value;
-	if (t.kind == TK_INT && lex_accept(&p->l, '(')) {       /* 0xFF00(generic(name)): one byte of an address */
+	if (t.kind == TK_INT && lex_accept(&p->l, '(')) { /* 0xFF00(generic(name)): one byte of an address */
 		unsigned shift = v ? (unsigned)__builtin_ctzll(v) : 0;
 		init_address(p, in, 1, shift & ~7u);
 		lex_expect(&p->l, ')');
@@ -172,14 +180,19 @@ static void init_values(struct parser *p, struct initialiser *in, const uint64_t
 	p->nest--;
 }
 
-struct head { unsigned space, vec, type; uint32_t align; bool managed; };
+struct head {
+	unsigned space, vec, type;
+	uint32_t align;
+	bool managed;
+};
 
-/* The directives in front of the name: .global .align 4 .attribute(.managed) .v2 .u32, .ptr .global for parameters. */
+/* The directives in front of the name: .global .align 4 .attribute(.managed) .v2 .u32, .ptr .global for
+ * parameters. */
 static struct head read_head(struct parser *p)
 {
 	struct head h = {.space = space_find(&p->l), .vec = 1};
 	lex_next(&p->l);
-	if (p->l.t.kind == TK_PUNCT && lex_accept(&p->l, '[')) {        /* .const[3] of old texts */
+	if (p->l.t.kind == TK_PUNCT && lex_accept(&p->l, '[')) { /* .const[3] of old texts */
 		lex_next(&p->l);
 		lex_expect(&p->l, ']');
 	}
@@ -188,7 +201,8 @@ static struct head read_head(struct parser *p)
 		unsigned type = ptx_type_find(t.s, t.n);
 		lex_next(&p->l);
 		if (t.n == 5 && !memcmp(t.s, "align", 5)) {
-			h.align = p->l.t.kind == TK_INT && p->l.t.value <= ALIGN_MAX ? (uint32_t)p->l.t.value : 0;
+			h.align = p->l.t.kind == TK_INT && p->l.t.value <= ALIGN_MAX ? (uint32_t)p->l.t.value
+										     : 0;
 			if (!h.align || (h.align & (h.align - 1)))
 				lex_fail(&p->l, INVALID_PTX, "bad alignment");
 			lex_next(&p->l);
@@ -247,7 +261,8 @@ static void declare_registers(struct parser *p, const struct head *h)
 	f->nregs = need;
 }
 
-/* [4][2] behind the name; *n is multiplied. Returns the number of dimensions; an empty first one makes it unsized. */
+/* [4][2] behind the name; *n is multiplied. Returns the number of dimensions; an empty first one makes it
+ * unsized. */
 static unsigned dimensions(struct parser *p, uint64_t *n, bool *unsized, uint64_t *dim, unsigned most)
 {
 	unsigned d = 0;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Instruction conformance: one small kernel per mnemonic, made from a table, run over edge and random values with full warps, partial warps and
- * single lanes, and compared with the scalar models of model.c, which share no code with the engine. Prints how many mnemonics were covered.
- * `check_insn sse2|avx2|avx512` picks the build of the handlers; `check_insn list` prints the mnemonics.
+/* Instruction conformance: one small kernel per mnemonic, made from a table, run over edge and random values
+ * with full warps, partial warps and single lanes, and compared with the scalar models of model.c, which
+ * share no code with the engine. Prints how many mnemonics were covered. `check_insn sse2|avx2|avx512` picks
+ * the build of the handlers; `check_insn list` prints the mnemonics.
  *
  * Thread rule: one thread. */
 #include "tests/soft/engine/check_insn.h"
@@ -72,10 +73,14 @@ __attribute__((format(printf, 1, 2))) static void add(const char *fmt, ...)
 /* A literal operand is written as #value in the type list: only its text is used. */
 static void kernel(unsigned k, const struct test *t)
 {
-	add(".visible .entry k%u(.param .u64 in, .param .u64 out, .param .u32 n) {\n .reg .pred %%p<8>; .reg .b16 %%h<8>; .reg .b32 %%r<16>; .reg .b64 %%d<16>;\n"
-	    " ld.param.u64 %%d0,[in]; ld.param.u64 %%d1,[out]; ld.param.u32 %%r0,[n]; mov.u32 %%r1,%%ctaid.x; mov.u32 %%r2,%%ntid.x; mov.u32 %%r3,%%tid.x;\n"
-	    " mad.lo.u32 %%r4,%%r1,%%r2,%%r3; setp.ge.u32 %%p0,%%r4,%%r0; @%%p0 ret; mul.wide.u32 %%d2,%%r4,32; add.u64 %%d0,%%d0,%%d2;\n"
-	    " mul.wide.u32 %%d2,%%r4,8; add.u64 %%d1,%%d1,%%d2;\n", k);
+	add(".visible .entry k%u(.param .u64 in, .param .u64 out, .param .u32 n) {\n .reg .pred %%p<8>; .reg "
+	    ".b16 %%h<8>; .reg .b32 %%r<16>; .reg .b64 %%d<16>;\n"
+	    " ld.param.u64 %%d0,[in]; ld.param.u64 %%d1,[out]; ld.param.u32 %%r0,[n]; mov.u32 "
+	    "%%r1,%%ctaid.x; mov.u32 %%r2,%%ntid.x; mov.u32 %%r3,%%tid.x;\n"
+	    " mad.lo.u32 %%r4,%%r1,%%r2,%%r3; setp.ge.u32 %%p0,%%r4,%%r0; @%%p0 ret; mul.wide.u32 "
+	    "%%d2,%%r4,32; add.u64 %%d0,%%d0,%%d2;\n"
+	    " mul.wide.u32 %%d2,%%r4,8; add.u64 %%d1,%%d1,%%d2;\n",
+		k);
 	char ops[256] = "";
 	for (unsigned i = 1; i < t->n; i++) {
 		unsigned b = type_bits(t->type[i]);
@@ -83,7 +88,8 @@ static void kernel(unsigned k, const struct test *t)
 		if (t->type[i][0] == '#') {
 			snprintf(name, sizeof name, "%s", t->type[i] + 1);
 		} else if (b == 1) {
-			add(" ld.global.u32 %%r5,[%%d0+%u]; and.b32 %%r5,%%r5,1; setp.ne.u32 %%p%u,%%r5,0;\n", (i - 1) * 8, i);
+			add(" ld.global.u32 %%r5,[%%d0+%u]; and.b32 %%r5,%%r5,1; setp.ne.u32 %%p%u,%%r5,0;\n",
+				(i - 1) * 8, i);
 			snprintf(name, sizeof name, "%%p%u", i);
 		} else if (b == 64) {
 			add(" ld.global.u64 %%d%u,[%%d0+%u];\n", i + 4, (i - 1) * 8);
@@ -95,7 +101,7 @@ static void kernel(unsigned k, const struct test *t)
 			add(" ld.global.u16 %%h%u,[%%d0+%u];\n", i, (i - 1) * 8);
 			snprintf(name, sizeof name, b == 8 ? "%%h%u" : "%%h%u", i);
 		}
-		if (t->type[i][0] != '!')       /* !: loaded for the text in front, no operand */
+		if (t->type[i][0] != '!') /* !: loaded for the text in front, no operand */
 			strcat(strcat(ops, ","), name);
 	}
 	unsigned b = type_bits(t->type[0]);
@@ -126,18 +132,22 @@ static bool close_enough(const struct test *t, uint64_t got, uint64_t want)
 		if (!t->ulps || isinf(w) || isinf(g))
 			return false;
 		float gap = nextafterf(fabsf(w), INFINITY) - fabsf(w);
-		return fabsf(g - w) <= t->ulps * gap || (fabsf(w) < 1 && t->ulps >= 1000 && fabsf(g - w) < 1e-6f);
+		return fabsf(g - w) <= t->ulps * gap ||
+		       (fabsf(w) < 1 && t->ulps >= 1000 && fabsf(g - w) < 1e-6f);
 	}
 	if (!strcmp(d, "f64")) {
 		double g, w;
 		memcpy(&g, &got, 8);
 		memcpy(&w, &want, 8);
-		return isnan(w) ? isnan(g) : t->ulps && fabs(g - w) <= t->ulps * (nextafter(fabs(w), INFINITY) - fabs(w));
+		return isnan(w)
+			       ? isnan(g)
+			       : t->ulps && fabs(g - w) <= t->ulps * (nextafter(fabs(w), INFINITY) - fabs(w));
 	}
 	bool half = !strncmp(d, "f16", 3), brain = !strncmp(d, "bf16", 4);
 	if (half || brain) {
 		for (unsigned k = 0; k < (strstr(d, "x2") ? 2u : 1u); k++) {
-			uint32_t g = got >> 16 * k & 0xffff, w = want >> 16 * k & 0xffff, inf = half ? 0x7c00 : 0x7f80;
+			uint32_t g = got >> 16 * k & 0xffff, w = want >> 16 * k & 0xffff,
+				 inf = half ? 0x7c00 : 0x7f80;
 			bool nan = (w & 0x7fff) > inf;
 			int gap = (int)g - (int)w;
 			if (nan ? (g & 0x7fff) <= inf : g != w && (!t->ulps || abs(gap) > t->ulps))
@@ -148,14 +158,22 @@ static bool close_enough(const struct test *t, uint64_t got, uint64_t want)
 	return false;
 }
 
-static unsigned run(struct engine_module *m, unsigned k, uint64_t in, uint64_t out, unsigned n, unsigned threads)
+static unsigned run(
+	struct engine_module *m, unsigned k, uint64_t in, uint64_t out, unsigned n, unsigned threads)
 {
 	const struct test *t = &tests[k];
 	char name[16];
 	snprintf(name, sizeof name, "k%u", k);
-	struct { uint64_t in, out; uint32_t n; } params = {in, out, n};
-	struct engine_launch l = {.function = engine_function_find(m, name), .grid = {(n + threads - 1) / threads, 1, 1},
-		.block = {threads, 1, 1}, .cluster = {1, 1, 1}, .params = &params, .time_limit_s = 10};
+	struct {
+		uint64_t in, out;
+		uint32_t n;
+	} params = {in, out, n};
+	struct engine_launch l = {.function = engine_function_find(m, name),
+		.grid = {(n + threads - 1) / threads, 1, 1},
+		.block = {threads, 1, 1},
+		.cluster = {1, 1, 1},
+		.params = &params,
+		.time_limit_s = 10};
 	struct engine_error error;
 	memset((void *)out, 0, TUPLES * 8);
 	int r = engine_launch(&l, &error);
@@ -167,13 +185,15 @@ static unsigned run(struct engine_module *m, unsigned k, uint64_t in, uint64_t o
 		const uint64_t *v = (const uint64_t *)in + i * IN_WORDS;
 		uint64_t a[IN_WORDS] = {0};
 		for (unsigned j = 1; j < t->n; j++)
-			a[j - 1] = t->type[j][0] == '#' ? strtoull(t->type[j] + 1, NULL, 0) : v[j - 1] & mask_of(type_bits(t->type[j]));
+			a[j - 1] = t->type[j][0] == '#' ? strtoull(t->type[j] + 1, NULL, 0)
+							: v[j - 1] & mask_of(type_bits(t->type[j]));
 		unsigned bits = type_bits(t->type[0]);
 		uint64_t want = t->model(t, a) & mask_of(bits), got = ((uint64_t *)out)[i] & mask_of(bits);
 		if (close_enough(t, got, want))
 			continue;
-		printf("FAILED %s (%u threads): %#llx %#llx %#llx -> %#llx, want %#llx\n", t->mnemonic, threads, (unsigned long long)a[0],
-		       (unsigned long long)a[1], (unsigned long long)a[2], (unsigned long long)got, (unsigned long long)want);
+		printf("FAILED %s (%u threads): %#llx %#llx %#llx -> %#llx, want %#llx\n", t->mnemonic,
+			threads, (unsigned long long)a[0], (unsigned long long)a[1], (unsigned long long)a[2],
+			(unsigned long long)got, (unsigned long long)want);
 		return 1;
 	}
 	return 0;
@@ -190,21 +210,28 @@ static uint64_t noise(void)
 static uint64_t edge(const char *type)
 {
 	type += *type == '!';
-	static const uint64_t ints[] = {0, 1, 2, 3, 4, 5, 7, 8, 15, 16, 17, 24, 30, 31, 32, 33, 63, 64, 65, 127, 128, 255, 256, 32767, 32768, 65535, 65536,
-		0x7fffffff, 0x80000000, 0x80000001, 0xffffffff, 0x100000000, 0x7fffffffffffffff, 0x8000000000000000, ~0ull, ~0ull - 1, ~0ull - 7,
+	static const uint64_t ints[] = {0, 1, 2, 3, 4, 5, 7, 8, 15, 16, 17, 24, 30, 31, 32, 33, 63, 64, 65,
+		127, 128, 255, 256, 32767, 32768, 65535, 65536, 0x7fffffff, 0x80000000, 0x80000001,
+		0xffffffff, 0x100000000, 0x7fffffffffffffff, 0x8000000000000000, ~0ull, ~0ull - 1, ~0ull - 7,
 		0x5555555555555555, 0xaaaaaaaaaaaaaaaa};
-	static const float singles[] = {0, -0.0f, 1, -1, 0.5f, -0.5f, 1.5f, 2.5f, -2.5f, 3.5f, INFINITY, -INFINITY, NAN, 1e-45f, -1e-45f, 1.17549421e-38f,
-		1.17549435e-38f, 3.40282347e38f, -3.40282347e38f, 3.14159274f, 1e10f, -1e10f, 2147483648.0f, -2147483648.0f, 4294967296.0f, 9.2e18f,
-		1.8446744e19f, 65504, 65520, 65519.996f, 6e-8f, 6.1e-5f, 0.1f, 100.25f, -7.75f, 127.5f, 255.5f, 1e-40f, 88.0f, -100.0f};
-	static const double doubles[] = {0, -0.0, 1, -1, 0.5, 1.5, 2.5, -2.5, INFINITY, -INFINITY, NAN, 5e-324, 2.2250738585072009e-308, 2.2250738585072014e-308,
-		1.7976931348623157e308, 3.141592653589793, 1e10, -1e10, 2147483648.5, -2147483649.0, 4294967295.5, 9.3e18, -9.3e18, 1.9e19, 65504, 65520,
-		1e-8, 6e-8, 0.1, 1e39, 1e-40, 1.00000005960464478, 3.4028235677973366e38, 1e-46};
-	static const uint16_t halves[] = {0, 0x8000, 0x3c00, 0xbc00, 0x3800, 0x3e00, 0x4100, 0x7bff, 0xfbff, 0x7c00, 0xfc00, 0x7e00, 1, 0x8001, 0x3ff, 0x400,
-		0x3c01, 0x4248, 0x7f80, 0xff80, 0x3f80, 0x4049, 0x7f7f, 0x80, 0x7f};
+	static const float singles[] = {0, -0.0f, 1, -1, 0.5f, -0.5f, 1.5f, 2.5f, -2.5f, 3.5f, INFINITY,
+		-INFINITY, NAN, 1e-45f, -1e-45f, 1.17549421e-38f, 1.17549435e-38f, 3.40282347e38f,
+		-3.40282347e38f, 3.14159274f, 1e10f, -1e10f, 2147483648.0f, -2147483648.0f, 4294967296.0f,
+		9.2e18f, 1.8446744e19f, 65504, 65520, 65519.996f, 6e-8f, 6.1e-5f, 0.1f, 100.25f, -7.75f,
+		127.5f, 255.5f, 1e-40f, 88.0f, -100.0f};
+	static const double doubles[] = {0, -0.0, 1, -1, 0.5, 1.5, 2.5, -2.5, INFINITY, -INFINITY, NAN,
+		5e-324, 2.2250738585072009e-308, 2.2250738585072014e-308, 1.7976931348623157e308,
+		3.141592653589793, 1e10, -1e10, 2147483648.5, -2147483649.0, 4294967295.5, 9.3e18, -9.3e18,
+		1.9e19, 65504, 65520, 1e-8, 6e-8, 0.1, 1e39, 1e-40, 1.00000005960464478,
+		3.4028235677973366e38, 1e-46};
+	static const uint16_t halves[] = {0, 0x8000, 0x3c00, 0xbc00, 0x3800, 0x3e00, 0x4100, 0x7bff, 0xfbff,
+		0x7c00, 0xfc00, 0x7e00, 1, 0x8001, 0x3ff, 0x400, 0x3c01, 0x4248, 0x7f80, 0xff80, 0x3f80,
+		0x4049, 0x7f7f, 0x80, 0x7f};
 	uint64_t v = noise(), k = noise();
 	if (k & 1) {
-		if (!strcmp(type, "f32") && k & 2) {    /* random, but of a size that does not vanish */
-			float f = (float)((double)(int64_t)v / 0x1p63 * exp2((double)(int)(k >> 8 & 31) - 12));
+		if (!strcmp(type, "f32") && k & 2) { /* random, but of a size that does not vanish */
+			float f =
+				(float)((double)(int64_t)v / 0x1p63 * exp2((double)(int)(k >> 8 & 31) - 12));
 			v = 0;
 			memcpy(&v, &f, 4);
 		} else if (!strcmp(type, "f64") && k & 2) {
@@ -223,7 +250,8 @@ static uint64_t edge(const char *type)
 		return v;
 	}
 	if (strstr(type, "f16")) {
-		uint64_t a = halves[k / 2 % (sizeof halves / sizeof *halves)], b = halves[k / 512 % (sizeof halves / sizeof *halves)];
+		uint64_t a = halves[k / 2 % (sizeof halves / sizeof *halves)],
+			 b = halves[k / 512 % (sizeof halves / sizeof *halves)];
 		return a | b << 16;
 	}
 	return ints[k / 2 % (sizeof ints / sizeof *ints)];
@@ -270,14 +298,16 @@ int main(int argc, char **argv)
 		distinct += first;
 		for (unsigned i = 0; i < TUPLES; i++)
 			for (unsigned j = 0; j < IN_WORDS; j++)
-				((uint64_t *)in)[i * IN_WORDS + j] = j + 1 < tests[k].n ? edge(tests[k].type[j + 1]) : 0;
+				((uint64_t *)in)[i * IN_WORDS + j] =
+					j + 1 < tests[k].n ? edge(tests[k].type[j + 1]) : 0;
 		unsigned bad = run(m, k, in, out, TUPLES, 64);
 		bad = bad ? bad : run(m, k, in, out, TUPLES / 4, 13);
 		bad = bad ? bad : run(m, k, in, out, 40, 1);
 		failures += bad;
 		covered += !bad;
 	}
-	printf("%s: %u of %u tests as the model says, %u mnemonics\n", argc > 1 ? argv[1] : "default", covered, ntests, distinct);
+	printf("%s: %u of %u tests as the model says, %u mnemonics\n", argc > 1 ? argv[1] : "default",
+		covered, ntests, distinct);
 	engine_module_unload(m);
 	free(text);
 	return failures != 0;

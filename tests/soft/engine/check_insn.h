@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The table of the instruction conformance test: a mnemonic, the types of its operands, the model of one lane.
+/* The table of the instruction conformance test: a mnemonic, the types of its operands, the model of one
+ * lane.
  *
  * Thread rule: one thread. */
 #pragma once
@@ -13,11 +14,11 @@ typedef uint64_t model(const struct test *t, const uint64_t *in);
 
 struct test {
 	char mnemonic[96];
-	char before[128];               /* text in front of the instruction */
-	char type[6][16];               /* of the result and the operands; #5: a literal */
+	char before[128]; /* text in front of the instruction */
+	char type[6][16]; /* of the result and the operands; #5: a literal */
 	unsigned n;
 	model *model;
-	double ulps;                    /* 0: exact */
+	double ulps; /* 0: exact */
 };
 
 /* types: "u32:u32,u32"; the result's comes first. */
@@ -28,5 +29,11 @@ unsigned type_bits(const char *t);
 void define_integer(void);
 void define_float(void);
 void define_convert(void);
-static inline bool starts(const struct test *t, const char *s) { return !__builtin_strncmp(t->mnemonic, s, __builtin_strlen(s)); }
-static inline bool holds(const struct test *t, const char *s) { return __builtin_strstr(t->mnemonic, s) != 0; }
+static inline bool starts(const struct test *t, const char *s)
+{
+	return !__builtin_strncmp(t->mnemonic, s, __builtin_strlen(s));
+}
+static inline bool holds(const struct test *t, const char *s)
+{
+	return __builtin_strstr(t->mnemonic, s) != 0;
+}

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* check_mutate COUNT FILE.ptx ...: PTX arrives from a client, so whatever the text is, the engine must read, decode and run it or say no, in bounded
- * time. Each round changes a text in a few places, loads it, decodes every kernel and runs them; the sanitizers watch. Time per round is checked.
+/* check_mutate COUNT FILE.ptx ...: PTX arrives from a client, so whatever the text is, the engine must read,
+ * decode and run it or say no, in bounded time. Each round changes a text in a few places, loads it, decodes
+ * every kernel and runs them; the sanitizers watch. Time per round is checked.
  *
  * Thread rule: one thread; the engine has its own workers. */
 #include <stdio.h>
@@ -57,23 +58,20 @@ static size_t replace(char *s, size_t n, size_t from, size_t to, const char *wit
 
 static size_t mutate(char *s, size_t n)
 {
-	static const char *const words[] = {"0xffffffffffffffff", "4294967295", "-1", "0", "1000000000", ".b8", ".b128", ".f16x2", ".v4", "{", "}", "[", "]",
-		"(", ")", ";", "ret", "%r1", "%d1", "%p1", ".param", ".shared", ".global", "numbers", "recurse", "bra", "call", ".align 65536", "0f7F800000",
-		"@%p1", "|", "<1000000>", "/*", "\"", ".reg .b32 %r<1048575>;", ":", "bar.sync", "_", "!", "%clock64", "dyn", "exit"};
+	static const char *const words[] = {"0xffffffffffffffff", "4294967295", "-1", "0", "1000000000",
+		".b8", ".b128", ".f16x2", ".v4", "{", "}", "[", "]", "(", ")", ";", "ret", "%r1", "%d1",
+		"%p1", ".param", ".shared", ".global", "numbers", "recurse", "bra", "call", ".align 65536",
+		"0f7F800000", "@%p1", "|", "<1000000>", "/*", "\"", ".reg .b32 %r<1048575>;", ":", "bar.sync",
+		"_", "!", "%clock64", "dyn", "exit"};
 	char tmp[256];
 	size_t a = token(s, n), ae = token_end(s, n, a), b = token(s, n), be = token_end(s, n, b), len;
 	const char *w = words[random_below(sizeof words / sizeof *words)];
 	switch (random_below(8)) {
-	case 0:
-		s[random_below((uint32_t)n)] = (char)random_below(256);
-		return n;
-	case 1:
-		return replace(s, n, a, ae, w, strlen(w));
-	case 2:
-		return replace(s, n, a, a, w, strlen(w));
-	case 3:
-		return replace(s, n, a, ae, "", 0);
-	case 4:                         /* one token in another's place: mostly still a program */
+	case 0: s[random_below((uint32_t)n)] = (char)random_below(256); return n;
+	case 1: return replace(s, n, a, ae, w, strlen(w));
+	case 2: return replace(s, n, a, a, w, strlen(w));
+	case 3: return replace(s, n, a, ae, "", 0);
+	case 4: /* one token in another's place: mostly still a program */
 	case 5:
 		len = be - b < sizeof tmp ? be - b : sizeof tmp;
 		memcpy(tmp, s + b, len);
@@ -83,8 +81,7 @@ static size_t mutate(char *s, size_t n)
 		len = b + len > n ? n - b : len;
 		memcpy(tmp, s + b, len);
 		return replace(s, n, a, a, tmp, len);
-	default:
-		return random_below(20) ? n : random_below((uint32_t)n);
+	default: return random_below(20) ? n : random_below((uint32_t)n);
 	}
 }
 
@@ -99,8 +96,14 @@ static void run(struct engine_module *m, uint64_t buffer)
 		const struct engine_function_info *info = engine_function_info(f);
 		if (info->param_bytes > sizeof params || info->shared_bytes > 1 << 20)
 			continue;
-		struct engine_launch l = {.function = f, .grid = {2, 1, 1}, .block = {random_below(2) ? 64 : 37, 1, 1}, .cluster = {1, 1, 1},
-			.dynamic_shared = 64, .params = params, .time_limit_s = 0.2, .cooperative = !random_below(4)};
+		struct engine_launch l = {.function = f,
+			.grid = {2, 1, 1},
+			.block = {random_below(2) ? 64 : 37, 1, 1},
+			.cluster = {1, 1, 1},
+			.dynamic_shared = 64,
+			.params = params,
+			.time_limit_s = 0.2,
+			.cooperative = !random_below(4)};
 		struct engine_error error;
 		engine_launch(&l, &error);
 	}
@@ -126,7 +129,7 @@ int main(int argc, char **argv)
 			size_t len = n;
 			for (unsigned k = i ? 1 + random_below(2) : 0; k && len; k--)
 				len = mutate(text, len);
-			char *exact = malloc(len + 1);  /* so that a read past its end is seen */
+			char *exact = malloc(len + 1); /* so that a read past its end is seen */
 			if (!exact)
 				return 1;
 			memcpy(exact, text, len);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the lanes of a warp do together, under full and partial masks, against models written as loops over the lanes: shuffles with every segment
- * width, votes, matches, reductions, elections, masks, reductions at block barriers.
+/* What the lanes of a warp do together, under full and partial masks, against models written as loops over
+ * the lanes: shuffles with every segment width, votes, matches, reductions, elections, masks, reductions at
+ * block barriers.
  *
  * Thread rule: one thread. */
 #include <stdarg.h>
@@ -13,10 +14,16 @@
 
 enum { TEXT = 1 << 20, LANES = 32, ROUNDS = 60 };
 
-struct lanes { uint64_t a[LANES]; uint32_t b[LANES], c, mask; };
+struct lanes {
+	uint64_t a[LANES];
+	uint32_t b[LANES], c, mask;
+};
 /* The result of one lane: low word the value, high word the predicate. */
 typedef uint64_t model(const struct lanes *x, unsigned l, const char *op);
-struct test { const char *op; model *m; };
+struct test {
+	const char *op;
+	model *m;
+};
 
 static char text[TEXT];
 static size_t used;
@@ -37,8 +44,12 @@ static bool has(const char *s, const char *x)
 
 static uint64_t m_shfl(const struct lanes *x, unsigned l, const char *op)
 {
-	unsigned seg = x->c >> 8 & 31, clamp = x->c & 31, b = x->b[l] & 31, most = (l & seg) | (clamp & ~seg), low = l & seg;
-	int j = has(op, ".up") ? (int)l - (int)b : has(op, ".down") ? (int)(l + b) : has(op, ".bfly") ? (int)(l ^ b) : (int)(low | (b & ~seg));
+	unsigned seg = x->c >> 8 & 31, clamp = x->c & 31, b = x->b[l] & 31, most = (l & seg) | (clamp & ~seg),
+		 low = l & seg;
+	int j = has(op, ".up")     ? (int)l - (int)b
+		: has(op, ".down") ? (int)(l + b)
+		: has(op, ".bfly") ? (int)(l ^ b)
+				   : (int)(low | (b & ~seg));
 	bool in = has(op, ".up") ? j >= (int)most : j <= (int)most;
 	unsigned from = in ? (unsigned)j & 31 : l;
 	return (x->mask >> from & 1 ? (uint32_t)x->a[from] : 0) | (uint64_t)in << 32;
@@ -60,7 +71,8 @@ static uint64_t m_match(const struct lanes *x, unsigned l, const char *op)
 {
 	uint32_t same = 0;
 	for (unsigned k = 0; k < LANES; k++)
-		if (x->mask >> k & 1 && (has(op, "b64") ? x->a[k] == x->a[l] : (uint32_t)x->a[k] == (uint32_t)x->a[l]))
+		if (x->mask >> k & 1 &&
+			(has(op, "b64") ? x->a[k] == x->a[l] : (uint32_t)x->a[k] == (uint32_t)x->a[l]))
 			same |= 1u << k;
 	if (has(op, "any"))
 		return same;
@@ -109,20 +121,34 @@ static uint64_t m_bar(const struct lanes *x, unsigned l, const char *op)
 	return has(op, "popc") ? n : has(op, "and") ? n == all : n != 0;
 }
 
-/* %r9 the value, %d9 the wide one, %p1 its lowest bit, %r10 lane or delta, %r11 the clamp, %r12 the mask; results: %r13 and %p2 */
+/* %r9 the value, %d9 the wide one, %p1 its lowest bit, %r10 lane or delta, %r11 the clamp, %r12 the mask;
+ * results: %r13 and %p2 */
 static const struct test tests[] = {
-	{"shfl.sync.up.b32 %r13|%p2,%r9,%r10,%r11,%r12", m_shfl}, {"shfl.sync.down.b32 %r13|%p2,%r9,%r10,%r11,%r12", m_shfl},
-	{"shfl.sync.bfly.b32 %r13|%p2,%r9,%r10,%r11,%r12", m_shfl}, {"shfl.sync.idx.b32 %r13|%p2,%r9,%r10,%r11,%r12", m_shfl},
+	{"shfl.sync.up.b32 %r13|%p2,%r9,%r10,%r11,%r12", m_shfl},
+	{"shfl.sync.down.b32 %r13|%p2,%r9,%r10,%r11,%r12", m_shfl},
+	{"shfl.sync.bfly.b32 %r13|%p2,%r9,%r10,%r11,%r12", m_shfl},
+	{"shfl.sync.idx.b32 %r13|%p2,%r9,%r10,%r11,%r12", m_shfl},
 	{"vote.sync.all.pred %p2,%p1,%r12; selp.u32 %r13,1,0,%p2; setp.ne.u32 %p2,0,0", m_vote},
 	{"vote.sync.any.pred %p2,%p1,%r12; selp.u32 %r13,1,0,%p2; setp.ne.u32 %p2,0,0", m_vote},
 	{"vote.sync.uni.pred %p2,%p1,%r12; selp.u32 %r13,1,0,%p2; setp.ne.u32 %p2,0,0", m_vote},
-	{"vote.sync.ballot.b32 %r13,%p1,%r12", m_vote}, {"match.any.sync.b32 %r13,%r9,%r12", m_match}, {"match.any.sync.b64 %r13,%d9,%r12", m_match},
-	{"match.all.sync.b32 %r13|%p2,%r9,%r12", m_match}, {"match.all.sync.b64 %r13|%p2,%d9,%r12", m_match},
-	{"redux.sync.add.u32 %r13,%r9,%r12", m_redux}, {"redux.sync.add.s32 %r13,%r9,%r12", m_redux}, {"redux.sync.min.u32 %r13,%r9,%r12", m_redux},
-	{"redux.sync.min.s32 %r13,%r9,%r12", m_redux}, {"redux.sync.max.u32 %r13,%r9,%r12", m_redux}, {"redux.sync.max.s32 %r13,%r9,%r12", m_redux},
-	{"redux.sync.and.b32 %r13,%r9,%r12", m_redux}, {"redux.sync.or.b32 %r13,%r9,%r12", m_redux}, {"redux.sync.xor.b32 %r13,%r9,%r12", m_redux},
-	{"activemask.b32 %r13", m_mask}, {"elect.sync %r13|%p2,%r12", m_mask},
-	{"barrier.red.popc.u32 %r13,1,%r14,%p1", m_bar}, {"barrier.red.and.pred %p2,1,%r14,%p1; selp.u32 %r13,1,0,%p2; setp.ne.u32 %p2,0,0", m_bar},
+	{"vote.sync.ballot.b32 %r13,%p1,%r12", m_vote},
+	{"match.any.sync.b32 %r13,%r9,%r12", m_match},
+	{"match.any.sync.b64 %r13,%d9,%r12", m_match},
+	{"match.all.sync.b32 %r13|%p2,%r9,%r12", m_match},
+	{"match.all.sync.b64 %r13|%p2,%d9,%r12", m_match},
+	{"redux.sync.add.u32 %r13,%r9,%r12", m_redux},
+	{"redux.sync.add.s32 %r13,%r9,%r12", m_redux},
+	{"redux.sync.min.u32 %r13,%r9,%r12", m_redux},
+	{"redux.sync.min.s32 %r13,%r9,%r12", m_redux},
+	{"redux.sync.max.u32 %r13,%r9,%r12", m_redux},
+	{"redux.sync.max.s32 %r13,%r9,%r12", m_redux},
+	{"redux.sync.and.b32 %r13,%r9,%r12", m_redux},
+	{"redux.sync.or.b32 %r13,%r9,%r12", m_redux},
+	{"redux.sync.xor.b32 %r13,%r9,%r12", m_redux},
+	{"activemask.b32 %r13", m_mask},
+	{"elect.sync %r13|%p2,%r12", m_mask},
+	{"barrier.red.popc.u32 %r13,1,%r14,%p1", m_bar},
+	{"barrier.red.and.pred %p2,1,%r14,%p1; selp.u32 %r13,1,0,%p2; setp.ne.u32 %p2,0,0", m_bar},
 	{"barrier.red.or.pred %p2,1,%r14,%p1; selp.u32 %r13,1,0,%p2; setp.ne.u32 %p2,0,0", m_bar},
 };
 enum { NTESTS = sizeof tests / sizeof *tests };
@@ -156,16 +182,20 @@ static bool run(struct engine_module *m, unsigned k, struct lanes *x, uint64_t *
 		x->b[l] = (uint32_t)noise() % (pick & 8192 ? 33 : 6);
 		out[l] = 0x1122334455667788;
 	}
-	struct engine_launch l = {.function = engine_function_find(m, name), .grid = {1, 1, 1}, .block = {threads, 1, 1}, .cluster = {1, 1, 1},
-		.params = (uint64_t[]){(uint64_t)x, (uint64_t)out}, .time_limit_s = 10};
+	struct engine_launch l = {.function = engine_function_find(m, name),
+		.grid = {1, 1, 1},
+		.block = {threads, 1, 1},
+		.cluster = {1, 1, 1},
+		.params = (uint64_t[]){(uint64_t)x, (uint64_t)out},
+		.time_limit_s = 10};
 	struct engine_error error;
 	int r = engine_launch(&l, &error);
 	for (unsigned i = 0; i < LANES && !r; i++) {
 		uint64_t want = x->mask >> i & 1 ? tests[k].m(x, i, tests[k].op) : 0x1122334455667788;
 		if (out[i] == want)
 			continue;
-		printf("FAILED %s: lane %u of mask %#x, c %#x: %#llx, want %#llx\n", tests[k].op, i, x->mask, x->c, (unsigned long long)out[i],
-		       (unsigned long long)want);
+		printf("FAILED %s: lane %u of mask %#x, c %#x: %#llx, want %#llx\n", tests[k].op, i, x->mask,
+			x->c, (unsigned long long)out[i], (unsigned long long)want);
 		return false;
 	}
 	if (r)
@@ -182,12 +212,18 @@ int main(int argc, char **argv)
 	engine_init(1);
 	add(".version 8.6\n.target sm_90\n.address_size 64\n");
 	for (unsigned k = 0; k < NTESTS; k++)
-		add(".visible .entry k%u(.param .u64 in, .param .u64 out) {\n .reg .pred %%p<8>; .reg .b32 %%r<16>; .reg .b64 %%d<16>;\n"
-		    " ld.param.u64 %%d0,[in]; ld.param.u64 %%d1,[out]; mov.u32 %%r0,%%laneid; mul.wide.u32 %%d2,%%r0,8; add.u64 %%d3,%%d0,%%d2; add.u64 %%d4,%%d1,%%d2;\n"
-		    " mul.wide.u32 %%d5,%%r0,4; add.u64 %%d5,%%d0,%%d5; ld.global.u64 %%d9,[%%d3]; cvt.u32.u64 %%r9,%%d9; ld.global.u32 %%r10,[%%d5+256];\n"
-		    " ld.global.u32 %%r11,[%%d0+384]; ld.global.u32 %%r12,[%%d0+388]; popc.b32 %%r14,%%r12; and.b32 %%r1,%%r9,1; setp.eq.u32 %%p1,%%r1,1; setp.ne.u32 %%p2,0,0;\n"
-		    " shr.u32 %%r2,%%r12,%%r0; and.b32 %%r2,%%r2,1; setp.eq.u32 %%p3,%%r2,0; @%%p3 bra OUT;\n %s;\n"
-		    " selp.u32 %%r15,1,0,%%p2; st.global.v2.u32 [%%d4],{%%r13,%%r15};\nOUT: ret; }\n", k, tests[k].op);
+		add(".visible .entry k%u(.param .u64 in, .param .u64 out) {\n .reg .pred %%p<8>; .reg .b32 "
+		    "%%r<16>; .reg .b64 %%d<16>;\n"
+		    " ld.param.u64 %%d0,[in]; ld.param.u64 %%d1,[out]; mov.u32 %%r0,%%laneid; mul.wide.u32 "
+		    "%%d2,%%r0,8; add.u64 %%d3,%%d0,%%d2; add.u64 %%d4,%%d1,%%d2;\n"
+		    " mul.wide.u32 %%d5,%%r0,4; add.u64 %%d5,%%d0,%%d5; ld.global.u64 %%d9,[%%d3]; "
+		    "cvt.u32.u64 %%r9,%%d9; ld.global.u32 %%r10,[%%d5+256];\n"
+		    " ld.global.u32 %%r11,[%%d0+384]; ld.global.u32 %%r12,[%%d0+388]; popc.b32 %%r14,%%r12; "
+		    "and.b32 %%r1,%%r9,1; setp.eq.u32 %%p1,%%r1,1; setp.ne.u32 %%p2,0,0;\n"
+		    " shr.u32 %%r2,%%r12,%%r0; and.b32 %%r2,%%r2,1; setp.eq.u32 %%p3,%%r2,0; @%%p3 bra "
+		    "OUT;\n %s;\n"
+		    " selp.u32 %%r15,1,0,%%p2; st.global.v2.u32 [%%d4],{%%r13,%%r15};\nOUT: ret; }\n",
+			k, tests[k].op);
 	struct engine_module *m;
 	struct engine_error error;
 	const char *one = text;
@@ -204,7 +240,8 @@ int main(int argc, char **argv)
 			ok = run(m, k, x, out);
 		good += ok;
 	}
-	printf("%s: warps: %u of %u mnemonics as the model says\n", argc > 1 ? argv[1] : "default", good, (unsigned)NTESTS);
+	printf("%s: warps: %u of %u mnemonics as the model says\n", argc > 1 ? argv[1] : "default", good,
+		(unsigned)NTESTS);
 	engine_module_unload(m);
 	return good != NTESTS;
 }

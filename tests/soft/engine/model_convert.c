@@ -64,7 +64,11 @@ static double flush(double x)
 
 static double whole(const struct test *t, double x)
 {
-	return holds(t, ".rni") ? nearbyint(x) : holds(t, ".rzi") ? trunc(x) : holds(t, ".rmi") ? floor(x) : holds(t, ".rpi") ? ceil(x) : x;
+	return holds(t, ".rni")   ? nearbyint(x)
+	       : holds(t, ".rzi") ? trunc(x)
+	       : holds(t, ".rmi") ? floor(x)
+	       : holds(t, ".rpi") ? ceil(x)
+				  : x;
 }
 
 static uint64_t to_float(const struct test *t, const char *ty, __float128 v, bool minus_zero)
@@ -73,10 +77,15 @@ static uint64_t to_float(const struct test *t, const char *ty, __float128 v, boo
 	if (!strcmp(ty, "f16") || !strcmp(ty, "bf16")) {
 		uint64_t h = v == 0 ? (minus_zero ? 0x8000 : 0) : half_round(*ty == 'f', v, how);
 		if (holds(t, ".sat"))
-			h = (h & 0x7fff) > (*ty == 'f' ? 0x7c00u : 0x7f80u) || h & 0x8000 ? 0 : h > (*ty == 'f' ? 0x3c00u : 0x3f80u) ? (*ty == 'f' ? 0x3c00 : 0x3f80) : h;
+			h = (h & 0x7fff) > (*ty == 'f' ? 0x7c00u : 0x7f80u) || h & 0x8000 ? 0
+			    : h > (*ty == 'f' ? 0x3c00u : 0x3f80u) ? (*ty == 'f' ? 0x3c00 : 0x3f80)
+								   : h;
 		return h;
 	}
-	fesetround(how == 'z' ? FE_TOWARDZERO : how == 'm' ? FE_DOWNWARD : how == 'p' ? FE_UPWARD : FE_TONEAREST);
+	fesetround(how == 'z'   ? FE_TOWARDZERO
+		   : how == 'm' ? FE_DOWNWARD
+		   : how == 'p' ? FE_UPWARD
+				: FE_TONEAREST);
 	uint64_t r = 0;
 	if (!strcmp(ty, "f32")) {
 		volatile float f = (float)v;
@@ -116,7 +125,7 @@ static uint64_t m_cvt(const struct test *t, const uint64_t *in)
 		if (holds(t, ".sat"))
 			v = v < lo ? lo : v > hi ? hi : v;
 		uint64_t r = (uint64_t)int_value(to, (uint64_t)v);
-		return r;               /* extended to the register */
+		return r; /* extended to the register */
 	}
 	double x = float_value(from, in[0]);
 	if (holds(t, ".ftz") && !strcmp(from, "f32"))
@@ -125,7 +134,9 @@ static uint64_t m_cvt(const struct test *t, const uint64_t *in)
 	if (!is_int(to))
 		return to_float(t, to, x, signbit(x));
 	if (isnan(x))
-		return strcmp(from, "f64") && type_bits(to) < 64 ? 0 : type_bits(to) < 32 ? 0 : 1ull << (type_bits(to) - 1);
+		return strcmp(from, "f64") && type_bits(to) < 64 ? 0
+		       : type_bits(to) < 32                      ? 0
+								 : 1ull << (type_bits(to) - 1);
 	__float128 q = x;
 	wide v = q < (__float128)lo ? lo : q > (__float128)hi ? hi : (wide)q;
 	return (uint64_t)v;
@@ -137,7 +148,8 @@ static uint64_t m_pair(const struct test *t, const uint64_t *in)
 	uint64_t r = 0;
 	for (int k = 0; k < 2; k++) {
 		double x = float_value("f32", in[1 - k]);
-		uint64_t h = x == 0 ? (signbit(x) ? 0x8000 : 0) : half_round(f16, x, holds(t, ".rz") ? 'z' : 'n');
+		uint64_t h =
+			x == 0 ? (signbit(x) ? 0x8000 : 0) : half_round(f16, x, holds(t, ".rz") ? 'z' : 'n');
 		if (holds(t, ".relu"))
 			h = (h & 0x7fff) > (f16 ? 0x7c00u : 0x7f80u) ? h : h & 0x8000 ? 0 : h;
 		r |= h << 16 * k;
@@ -154,14 +166,18 @@ static void one(const char *mods, const char *to, const char *from)
 {
 	char name[96], types[48];
 	snprintf(name, sizeof name, "cvt%s.%s.%s", mods, to, from);
-	snprintf(types, sizeof types, "%s:%s", type_bits(to) == 8 ? (*to == 's' ? "s16" : "u16") : to, reg(from));
+	snprintf(types, sizeof types, "%s:%s", type_bits(to) == 8 ? (*to == 's' ? "s16" : "u16") : to,
+		reg(from));
 	define(name, types, m_cvt, 0);
 }
 
 void define_convert(void)
 {
-	static const char *const ints[] = {"u8", "s8", "u16", "s16", "u32", "s32", "u64", "s64"}, *const floats[] = {"f16", "f32", "f64", "bf16"};
-	static const char *const whole_mods[] = {".rni", ".rzi", ".rmi", ".rpi"}, *const rounds[] = {".rn", ".rz", ".rm", ".rp"};
+	static const char *const ints[] = {"u8", "s8", "u16", "s16", "u32", "s32", "u64", "s64"},
+				 *const floats[] = {"f16", "f32", "f64", "bf16"};
+	static const char *const whole_mods[] = {".rni", ".rzi", ".rmi", ".rpi"}, *const rounds[] = {".rn",
+											  ".rz", ".rm",
+											  ".rp"};
 	for (int a = 0; a < 8; a++)
 		for (int b = 0; b < 8; b++) {
 			if (a != b)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Scalar models of the floating-point instructions: single and double by the processor under its own rounding modes, halves by quadruple precision and
- * one rounding written out here; comparisons; approximate functions against the C library.
+/* Scalar models of the floating-point instructions: single and double by the processor under its own rounding
+ * modes, halves by quadruple precision and one rounding written out here; comparisons; approximate functions
+ * against the C library.
  *
  * Thread rule: one thread (the rounding mode). */
 #include <fenv.h>
@@ -11,15 +12,42 @@
 #include "tests/soft/engine/check_insn.h"
 #include "tests/soft/engine/model_round.h"
 
-static float f32(uint64_t v) { uint32_t u = (uint32_t)v; float f; memcpy(&f, &u, 4); return f; }
-static uint64_t b32(float f) { uint32_t u; memcpy(&u, &f, 4); return f != f ? 0x7fffffff : u; }
-static double f64(uint64_t v) { double d; memcpy(&d, &v, 8); return d; }
-static uint64_t b64(double d) { uint64_t u; memcpy(&u, &d, 8); return u; }
-static float flush(float x) { return fabsf(x) < 1.17549435e-38f ? copysignf(0, x) : x; }
+static float f32(uint64_t v)
+{
+	uint32_t u = (uint32_t)v;
+	float f;
+	memcpy(&f, &u, 4);
+	return f;
+}
+static uint64_t b32(float f)
+{
+	uint32_t u;
+	memcpy(&u, &f, 4);
+	return f != f ? 0x7fffffff : u;
+}
+static double f64(uint64_t v)
+{
+	double d;
+	memcpy(&d, &v, 8);
+	return d;
+}
+static uint64_t b64(double d)
+{
+	uint64_t u;
+	memcpy(&u, &d, 8);
+	return u;
+}
+static float flush(float x)
+{
+	return fabsf(x) < 1.17549435e-38f ? copysignf(0, x) : x;
+}
 
 static void mode(const struct test *t)
 {
-	fesetround(holds(t, ".rz") ? FE_TOWARDZERO : holds(t, ".rm") ? FE_DOWNWARD : holds(t, ".rp") ? FE_UPWARD : FE_TONEAREST);
+	fesetround(holds(t, ".rz")   ? FE_TOWARDZERO
+		   : holds(t, ".rm") ? FE_DOWNWARD
+		   : holds(t, ".rp") ? FE_UPWARD
+				     : FE_TONEAREST);
 }
 
 static uint64_t m_f32(const struct test *t, const uint64_t *in)
@@ -143,7 +171,8 @@ static __float128 sum_sticky(__float128 a, __float128 b)
 {
 	__float128 s = a + b, big = a * a > b * b ? a : b, small = a * a > b * b ? b : a;
 	if (s == big && small != 0 && small == small)
-		s = (small > 0) == (big > 0) ? s * (1 + (__float128)0x1p-100) : s * (1 - (__float128)0x1p-100);
+		s = (small > 0) == (big > 0) ? s * (1 + (__float128)0x1p-100)
+					     : s * (1 - (__float128)0x1p-100);
 	return s;
 }
 
@@ -181,9 +210,15 @@ static uint64_t half(const struct test *t, uint64_t x, uint64_t y, uint64_t z)
 	else if (starts(t, "tanh"))
 		r = tanh((double)a);
 	uint64_t zero = 0;
-	if (r == 0 && !starts(t, "ex2")) {      /* the sign of a zero by the processor */
-		double p = starts(t, "fma") ? (double)a * (double)b : starts(t, "mul") ? (double)a * (double)b : (double)a;
-		double s = starts(t, "fma") ? p + (double)c : starts(t, "mul") ? p : starts(t, "sub") ? p - (double)b : starts(t, "add") ? p + (double)b : p;
+	if (r == 0 && !starts(t, "ex2")) { /* the sign of a zero by the processor */
+		double p = starts(t, "fma")   ? (double)a * (double)b
+			   : starts(t, "mul") ? (double)a * (double)b
+					      : (double)a;
+		double s = starts(t, "fma")   ? p + (double)c
+			   : starts(t, "mul") ? p
+			   : starts(t, "sub") ? p - (double)b
+			   : starts(t, "add") ? p + (double)b
+					      : p;
 		zero = signbit(s) ? 0x8000 : 0;
 	}
 	uint64_t h = r == 0 ? zero : half_round(f16, r, 'n');
@@ -212,8 +247,12 @@ static bool compare(const char *c, double a, double b)
 		return !nan;
 	if (!strncmp(c, "nan", 3))
 		return nan;
-	bool r = !strncmp(c, "eq", 2) ? a == b : !strncmp(c, "ne", 2) ? a != b : !strncmp(c, "lt", 2) ? a < b : !strncmp(c, "le", 2) ? a <= b :
-	         !strncmp(c, "gt", 2) ? a > b : a >= b;
+	bool r = !strncmp(c, "eq", 2)   ? a == b
+		 : !strncmp(c, "ne", 2) ? a != b
+		 : !strncmp(c, "lt", 2) ? a < b
+		 : !strncmp(c, "le", 2) ? a <= b
+		 : !strncmp(c, "gt", 2) ? a > b
+					: a >= b;
 	return nan ? c[2] == 'u' : r;
 }
 
@@ -227,7 +266,8 @@ static uint64_t m_setp(const struct test *t, const uint64_t *in)
 	} else if (!strcmp(t->type[1], "f64")) {
 		a = f64(in[0]), b = f64(in[1]);
 	} else {
-		a = (double)half_value(*t->type[1] == 'f', in[0]), b = (double)half_value(*t->type[1] == 'f', in[1]);
+		a = (double)half_value(*t->type[1] == 'f', in[0]),
+		b = (double)half_value(*t->type[1] == 'f', in[1]);
 	}
 	bool r = compare(strchr(t->mnemonic, '.') + 1, a, b), p = in[2] & 1;
 	if (holds(t, ".and."))
@@ -243,8 +283,12 @@ static uint64_t m_testp(const struct test *t, const uint64_t *in)
 {
 	bool wide = holds(t, ".f64");
 	int k = wide ? fpclassify(f64(in[0])) : fpclassify(f32(in[0]));
-	return holds(t, "notanumber") ? k == FP_NAN : holds(t, "infinite") ? k == FP_INFINITE : holds(t, "finite") ? k != FP_NAN && k != FP_INFINITE :
-	       holds(t, "subnormal") ? k == FP_SUBNORMAL : holds(t, "normal") ? k == FP_NORMAL : k != FP_NAN;
+	return holds(t, "notanumber")  ? k == FP_NAN
+	       : holds(t, "infinite")  ? k == FP_INFINITE
+	       : holds(t, "finite")    ? k != FP_NAN && k != FP_INFINITE
+	       : holds(t, "subnormal") ? k == FP_SUBNORMAL
+	       : holds(t, "normal")    ? k == FP_NORMAL
+				       : k != FP_NAN;
 }
 
 static void each(const char *fmt, const char *list, const char *types, model *m, double ulps)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Scalar models of the integer instructions, written with 128-bit arithmetic straight from what PTX says they do.
+/* Scalar models of the integer instructions, written with 128-bit arithmetic straight from what PTX says they
+ * do.
  *
  * Thread rule: pure functions. */
 #include <stdio.h>
@@ -34,7 +35,8 @@ static uint64_t m_arith(const struct test *t, const uint64_t *in)
 {
 	const char *ty = op_type(t);
 	unsigned bits = type_bits(ty);
-	wide a = value(ty, in[0]), b = value(ty, in[1]), c = value(t->type[3][0] ? t->type[3] : ty, in[2]), p, r = 0;
+	wide a = value(ty, in[0]), b = value(ty, in[1]), c = value(t->type[3][0] ? t->type[3] : ty, in[2]), p,
+	     r = 0;
 	bool is_signed = *ty == 's';
 	if (starts(t, "add"))
 		r = a + b;
@@ -52,7 +54,8 @@ static uint64_t m_arith(const struct test *t, const uint64_t *in)
 	} else if (starts(t, "mul") || starts(t, "mad")) {
 		p = a * b;
 		if (holds(t, ".hi"))
-			p = is_signed || bits < 64 ? p >> bits : (wide)((unsigned __int128)in[0] * in[1] >> 64);
+			p = is_signed || bits < 64 ? p >> bits
+						   : (wide)((unsigned __int128)in[0] * in[1] >> 64);
 		r = p + (starts(t, "mad") ? c : 0);
 	} else if (starts(t, "div") || starts(t, "rem")) {
 		if (!b)
@@ -92,7 +95,7 @@ static uint64_t m_logic(const struct test *t, const uint64_t *in)
 			r |= (in[3] >> ((a >> i & 1) << 2 | (b >> i & 1) << 1 | (in[2] >> i & 1)) & 1) << i;
 		return r;
 	}
-	return in[2] & 1 ? a : b;       /* selp */
+	return in[2] & 1 ? a : b; /* selp */
 }
 
 static uint64_t m_shift(const struct test *t, const uint64_t *in)
@@ -293,7 +296,7 @@ static void all(const char *op, const char *types, const char *shape, model *m)
 	for (char *s, *ty = strtok_r(list, " ", &s); ty; ty = strtok_r(NULL, " ", &s)) {
 		snprintf(name, sizeof name, "%s.%s", op, ty);
 		char *q = sig;
-		for (const char *p = shape; *p; p++)    /* T: this type; W: twice as wide */
+		for (const char *p = shape; *p; p++) /* T: this type; W: twice as wide */
 			if (*p == 'T')
 				q += sprintf(q, "%s", ty);
 			else if (*p == 'W')
@@ -378,7 +381,8 @@ void define_integer(void)
 	all("bmsk.wrap", "b32", "T:T,T", m_field);
 	all("szext.clamp", "u32 s32", "T:T,u32", m_field);
 	all("szext.wrap", "u32 s32", "T:T,u32", m_field);
-	static const char *const prmt[] = {"prmt.b32", "prmt.b32.f4e", "prmt.b32.b4e", "prmt.b32.rc8", "prmt.b32.ecl", "prmt.b32.ecr", "prmt.b32.rc16"};
+	static const char *const prmt[] = {"prmt.b32", "prmt.b32.f4e", "prmt.b32.b4e", "prmt.b32.rc8",
+		"prmt.b32.ecl", "prmt.b32.ecr", "prmt.b32.rc16"};
 	for (unsigned k = 0; k < sizeof prmt / sizeof *prmt; k++)
 		define(prmt[k], "b32:b32,b32,b32", m_prmt, 0);
 	define("dp4a.u32.u32", "u32:u32,u32,u32", m_dot, 0);
@@ -423,7 +427,8 @@ void define_integer(void)
 	define("slct.b16.s32", "b16:b16,b16,s32", m_slct, 0);
 	define("slct.b32.f32", "b32:b32,b32,f32", m_slct, 0);
 	define("slct.f64.f32", "f64:f64,f64,f32", m_slct, 0);
-	static const char *const pairs[] = {"add.u16x2", "add.s16x2", "min.u16x2", "min.s16x2", "max.u16x2", "max.s16x2"};
+	static const char *const pairs[] = {
+		"add.u16x2", "add.s16x2", "min.u16x2", "min.s16x2", "max.u16x2", "max.s16x2"};
 	for (unsigned k = 0; k < 6; k++)
 		define(pairs[k], "b32:b32,b32", m_pairs, 0);
 	chain("add.cc.u32 %r8,%r11,%r11;", "addc.u32", "u32:u32,u32,!u32");

@@ -35,7 +35,10 @@ static inline uint64_t half_round(bool f16, __float128 v, char how)
 	if (v < 0 || (v == 0 && __builtin_signbit((double)v)))
 		sign = 0x8000, v = -v;
 	if (v > (__float128)1e300)
-		return sign | (v > (__float128)1.7e308 || how == 'n' || (how == 'm' && sign) || (how == 'p' && !sign) ? inf : inf - 1);
+		return sign |
+		       (v > (__float128)1.7e308 || how == 'n' || (how == 'm' && sign) || (how == 'p' && !sign)
+				       ? inf
+				       : inf - 1);
 	/* the candidate below: find the exponent by doubling and halving, exactly */
 	int e = 1 - bias;
 	__float128 unit = __builtin_ldexp(1.0, 1 - bias - mant);
@@ -46,7 +49,10 @@ static inline uint64_t half_round(bool f16, __float128 v, char how)
 	__float128 q = v / unit;
 	uint64_t n = (uint64_t)q;
 	__float128 rest = q - (__float128)n;
-	bool up = how == 'n' ? rest > (__float128)0.5 || (rest == (__float128)0.5 && n & 1) : how == 'z' ? false : how == 'm' ? sign && rest > 0 : !sign && rest > 0;
+	bool up = how == 'n'   ? rest > (__float128)0.5 || (rest == (__float128)0.5 && n & 1)
+		  : how == 'z' ? false
+		  : how == 'm' ? sign && rest > 0
+			       : !sign && rest > 0;
 	n += up;
 	/* n has mant + 1 bits, or fewer for a subnormal; a carry moves into the exponent by itself */
 	uint64_t h = n < (1ull << mant) ? n : ((uint64_t)(e + bias - 1) << mant) + n;

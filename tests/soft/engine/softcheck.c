@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* softcheck FILE.ptx ...: loads each text into the engine and lists what it lacks per kernel, with the time that reading and decoding took. Exit
- * status 1 when a text does not load, 2 when a kernel has an uncovered instruction.
+/* softcheck FILE.ptx ...: loads each text into the engine and lists what it lacks per kernel, with the time
+ * that reading and decoding took. Exit status 1 when a text does not load, 2 when a kernel has an uncovered
+ * instruction.
  *
  * Thread rule: one thread. */
 #include <stdio.h>
@@ -63,7 +64,8 @@ int main(int argc, char **argv)
 			printf("%s: %s lacks %s\n", argv[i], info->name, info->uncovered);
 			lacking++;
 		}
-		printf("%s: %u kernels, %u lacking, read %.2f ms, decoded %.2f ms\n", argv[i], kernels, lacking, t1 - t0, ms() - t1);
+		printf("%s: %u kernels, %u lacking, read %.2f ms, decoded %.2f ms\n", argv[i], kernels,
+			lacking, t1 - t0, ms() - t1);
 		if (lacking && !status)
 			status = 2;
 		engine_module_unload(m);
