@@ -59,7 +59,8 @@ CUresult cuGraphKernelNodeGetParams_v2(CUgraphNode h, CUDA_KERNEL_NODE_PARAMS *p
 	*p = (CUDA_KERNEL_NODE_PARAMS){
 		.func = HANDLE(k->function), .gridDimX = k->grid[0], .gridDimY = k->grid[1], .gridDimZ = k->grid[2], .blockDimX = k->block[0],
 		.blockDimY = k->block[1], .blockDimZ = k->block[2], .sharedMemBytes = (unsigned)k->shared, .kernelParams = n->pointers,
-		.ctx = n->context,
+		.kern = k->function->kernel ? HANDLE(k->function->kernel) : NULL,
+		.ctx = n->work.context ? HANDLE(n->work.context) : n->context,
 	};
 	return CUDA_SUCCESS;
 }

@@ -27,14 +27,20 @@ static void kernel_finish(struct object *o)
 	free(k);
 }
 
-static void instance_close(struct module *m)
+static void functions_close(struct module *m)
 {
-	object_ref(m);
 	while (m->functions) {
 		struct function *f = m->functions;
 		m->functions = f->next;
+		f->kernel = NULL;       /* queued work and graphs may keep the function, the kernel goes */
 		object_close(&f->object);
 	}
+}
+
+static void instance_close(struct module *m)
+{
+	object_ref(m);
+	functions_close(m);
 	object_close(&m->object);
 	object_unref(m);
 }
@@ -60,11 +66,7 @@ void libraries_context_died(struct context *c)
 				p = &m->next;
 			} else if (has_managed(m)) {
 				/* the program keeps the addresses of managed variables, whatever becomes of contexts */
-				while (m->functions) {
-					struct function *f = m->functions;
-					m->functions = f->next;
-					object_close(&f->object);
-				}
+				functions_close(m);
 				m->object.context = NULL;
 				p = &m->next;
 			} else {
@@ -219,15 +221,15 @@ CUresult cuLibraryUnload(CUlibrary h)
 	for (struct module *m = l->instances; m; m = m->next)
 		if (m->object.context)
 			context_drain(m->object.context);
-	while (l->kernels) {
-		struct kernel *k = l->kernels;
-		l->kernels = k->next;
-		object_close(&k->object);
-	}
 	while (l->instances) {
 		struct module *m = l->instances;
 		l->instances = m->next;
 		instance_close(m);
+	}
+	while (l->kernels) {
+		struct kernel *k = l->kernels;
+		l->kernels = k->next;
+		object_close(&k->object);
 	}
 	object_unref(l);
 	return CUDA_SUCCESS;
