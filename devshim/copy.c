@@ -485,9 +485,9 @@ static CUresult to_host(const struct copy *k, bool async, CUstream stream, struc
 	bool overlap, known = k->src.type == CU_MEMORYTYPE_DEVICE && k->src.known;
 	CUresult r;
 
-	if (async && k->dst.pinned && known && !process_blocking && !work_is_foreign(stream)) {
-		if (total(k) <= COPY_DELIVERY && untold_bytes(0, 0, &overlap) + total(k) <= COPY_DELIVERIES &&
-			!work_is_full(w))
+	if (async && k->dst.pinned && known && !work_is_foreign(stream)) {
+		if (!process_blocking && total(k) <= COPY_DELIVERY &&
+			untold_bytes(0, 0, &overlap) + total(k) <= COPY_DELIVERIES && !work_is_full(w))
 			return to_host_told(k, stream, w);
 		return run_later(k, stream, w, true);
 	}
