@@ -44,7 +44,7 @@ static CUresult attribute(void *data, CUpointer_attribute a, CUdeviceptr p, cons
 		n = VALUE_BOOL;
 		break;
 	case CU_POINTER_ATTRIBUTE_BUFFER_ID: v = r->id; break;
-	case CU_POINTER_ATTRIBUTE_IS_MANAGED: n = VALUE_BOOL; break;
+	case CU_POINTER_ATTRIBUTE_IS_MANAGED: n = VALUE_INT; break; /* seen: the driver writes a word */
 	case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL:
 		v = (uint64_t)r->device;
 		n = VALUE_INT;
