@@ -170,14 +170,15 @@ int command_run(int argc, char **argv)
 		usage_error("--mount and --server exclude each other");
 		return EXIT_RUN;
 	}
-	if (server)
-		return run_private(&o, server, gpus, command);
-	if (!dir)
-		dir = getenv("SCUDAFS_MOUNT");
-	if (!dir && find_mount(&m))
+	if (!server && !dir && !(dir = getenv("SCUDAFS_MOUNT")) && find_mount(&m))
 		dir = m.dir;
-	if (!dir && getenv("SCUDAFS_SERVER"))
-		return run_private(&o, getenv("SCUDAFS_SERVER"), gpus, command);
+	if (!server && !dir)
+		server = getenv("SCUDAFS_SERVER");
+	if (server) {
+		int r = run_private(&o, server, gpus, command);
+		options_finish(&o);
+		return r;
+	}
 	if (!dir)
 		return fail(EXIT_RUN, "there is no mount: make one (scudafs mount HOST DIR), or name a "
 				      "server (--server HOST)");
