@@ -91,7 +91,8 @@ CUresult cuMemFree_v2(CUdeviceptr p)
 		return CUDA_SUCCESS;
 	struct allocation a;
 	bool known = allocation_find(p, &a) && a.base == p &&
-		(a.kind == ALLOCATION_DEVICE || a.kind == ALLOCATION_MANAGED || (a.kind == ALLOCATION_POOL && !a.freeing));
+		     (a.kind == ALLOCATION_DEVICE || a.kind == ALLOCATION_MANAGED ||
+			     (a.kind == ALLOCATION_POOL && !a.freeing));
 	if (!known)
 		return CUDA_ERROR_INVALID_VALUE;
 	CUresult r = quiet(&a);
@@ -148,9 +149,10 @@ CUresult cuMemGetAddressRange_v2(CUdeviceptr *base, size_t *size, CUdeviceptr p)
 
 /* ---- host memory */
 
-#define HOSTALLOC_FLAGS    (CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP | CU_MEMHOSTALLOC_WRITECOMBINED)
-#define HOSTREGISTER_FLAGS (CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP | CU_MEMHOSTREGISTER_IOMEMORY | \
-	CU_MEMHOSTREGISTER_READ_ONLY)
+#define HOSTALLOC_FLAGS (CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP | CU_MEMHOSTALLOC_WRITECOMBINED)
+#define HOSTREGISTER_FLAGS                                                                                   \
+	(CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP | CU_MEMHOSTREGISTER_IOMEMORY |          \
+		CU_MEMHOSTREGISTER_READ_ONLY)
 
 CUresult cuMemHostAlloc(void **out, size_t n, unsigned flags)
 {
@@ -167,8 +169,14 @@ CUresult cuMemHostAlloc(void **out, size_t n, unsigned flags)
 	*out = (void *)(uintptr_t)p;
 	return r;
 }
-CUresult cuMemAllocHost_v2(void **out, size_t n) { return cuMemHostAlloc(out, n, 0); }
-CUresult cuMemAllocHost(void **out, unsigned n) { return cuMemHostAlloc(out, n, 0); }
+CUresult cuMemAllocHost_v2(void **out, size_t n)
+{
+	return cuMemHostAlloc(out, n, 0);
+}
+CUresult cuMemAllocHost(void **out, unsigned n)
+{
+	return cuMemHostAlloc(out, n, 0);
+}
 
 CUresult cuMemFreeHost(void *h)
 {
@@ -194,8 +202,12 @@ CUresult cuMemHostRegister_v2(void *h, size_t n, unsigned flags)
 		return g.error;
 	if (!h || !n || flags & ~(unsigned)HOSTREGISTER_FLAGS || (uintptr_t)h + n < n)
 		return CUDA_ERROR_INVALID_VALUE;
-	struct allocation a = {.base = (uintptr_t)h, .bytes = n, .kind = ALLOCATION_REGISTERED, .device = g.context->device,
-		.owner = g.context, .flags = flags};
+	struct allocation a = {.base = (uintptr_t)h,
+		.bytes = n,
+		.kind = ALLOCATION_REGISTERED,
+		.device = g.context->device,
+		.owner = g.context,
+		.flags = flags};
 	return allocation_enter(&a) ? CUDA_SUCCESS : CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED;
 }
 
@@ -218,7 +230,10 @@ CUresult cuMemHostUnregister(void *h)
 	return r;
 }
 
-static bool is_host(const struct allocation *a) { return a->kind == ALLOCATION_PINNED || a->kind == ALLOCATION_REGISTERED; }
+static bool is_host(const struct allocation *a)
+{
+	return a->kind == ALLOCATION_PINNED || a->kind == ALLOCATION_REGISTERED;
+}
 
 CUresult cuMemHostGetDevicePointer_v2(CUdeviceptr *out, void *h, unsigned flags)
 {
@@ -226,7 +241,8 @@ CUresult cuMemHostGetDevicePointer_v2(CUdeviceptr *out, void *h, unsigned flags)
 	if (g.error)
 		return g.error;
 	struct allocation a;
-	if (!out || flags || !allocation_find((uintptr_t)h, &a) || !(is_host(&a) || a.kind == ALLOCATION_MANAGED))
+	if (!out || flags || !allocation_find((uintptr_t)h, &a) ||
+		!(is_host(&a) || a.kind == ALLOCATION_MANAGED))
 		return CUDA_ERROR_INVALID_VALUE;
 	*out = (uintptr_t)h;
 	return CUDA_SUCCESS;

@@ -1,39 +1,42 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The driver's view of device memory: who owns an allocation and what kind it is. memory.h is the engine's view of the same table.
+/* The driver's view of device memory: who owns an allocation and what kind it is. memory.h is the engine's
+ * view of the same table.
  *
- * Thread rule: every function takes the table's own lock; callers may hold the driver's lock (state.h), never the reverse. */
+ * Thread rule: every function takes the table's own lock; callers may hold the driver's lock (state.h), never
+ * the reverse. */
 #pragma once
 #include "server/soft/memory.h"
 
 enum allocation_kind {
-	ALLOCATION_MODULE,      /* a variable of a module, made by the engine */
+	ALLOCATION_MODULE, /* a variable of a module, made by the engine */
 	ALLOCATION_DEVICE,
 	ALLOCATION_MANAGED,
-	ALLOCATION_PINNED,      /* made by cuMemHostAlloc */
-	ALLOCATION_REGISTERED,  /* the application's own memory, anywhere in its address space */
-	ALLOCATION_POOL,        /* stream-ordered */
+	ALLOCATION_PINNED, /* made by cuMemHostAlloc */
+	ALLOCATION_REGISTERED, /* the application's own memory, anywhere in its address space */
+	ALLOCATION_POOL, /* stream-ordered */
 	ALLOCATION_ARRAY,
-	ALLOCATION_MAPPED,      /* a piece of a reserved range that has memory (cuMemMap) */
+	ALLOCATION_MAPPED, /* a piece of a reserved range that has memory (cuMemMap) */
 };
 
 struct allocation {
 	uint64_t base;
-	size_t bytes;           /* what was asked for */
+	size_t bytes; /* what was asked for */
 	enum allocation_kind kind;
 	int device;
-	void *owner;            /* the context; NULL: none */
-	void *pool;             /* ALLOCATION_POOL: its pool */
-	uint64_t id;            /* CU_POINTER_ATTRIBUTE_BUFFER_ID, unique for the process */
-	unsigned flags;         /* as given by the application */
+	void *owner; /* the context; NULL: none */
+	void *pool; /* ALLOCATION_POOL: its pool */
+	uint64_t id; /* CU_POINTER_ATTRIBUTE_BUFFER_ID, unique for the process */
+	unsigned flags; /* as given by the application */
 	bool sync_memops;
-	bool freeing;           /* a stream-ordered free is queued */
+	bool freeing; /* a stream-ordered free is queued */
 };
 
-#define ALLOCATION_DEVICES 8    /* devices whose use of memory is counted */
+#define ALLOCATION_DEVICES 8 /* devices whose use of memory is counted */
 
 /* Like soft_alloc, for what `wanted` says (base, bytes and id are filled in by the call). */
 uint64_t allocation_create(const struct allocation *wanted, size_t bytes, size_t align);
-/* Enters memory that is not ours (registered host memory, a mapped range). False when it overlaps a live one. */
+/* Enters memory that is not ours (registered host memory, a mapped range). False when it overlaps a live one.
+ */
 bool allocation_enter(const struct allocation *a);
 /* Forgets an allocation; memory that was ours goes back to the system. False when p is no start of one. */
 bool allocation_remove(uint64_t p);
@@ -49,7 +52,8 @@ bool allocation_pooled(const void *pool, struct allocation *out);
 void allocation_info(int device, size_t *free_bytes, size_t *total_bytes);
 /* Address space for cuMemAddressReserve, without memory; 0 when none is left. `wish` may be 0. */
 uint64_t range_reserve(size_t bytes, size_t align, uint64_t wish);
-/* Puts memory (a descriptor's pages) at an address of a reserved range, or takes it away (fd -1). 0 or -errno. */
+/* Puts memory (a descriptor's pages) at an address of a reserved range, or takes it away (fd -1). 0 or
+ * -errno. */
 int range_map(uint64_t p, size_t bytes, int fd, uint64_t offset);
 bool range_release(uint64_t p, size_t bytes);
 bool range_reserved(uint64_t p, size_t bytes);

@@ -10,14 +10,14 @@
 #include "server/soft/stream.h"
 
 #define DIMENSION_MOST 131072u
-#define LEVELS_MOST    18
+#define LEVELS_MOST 18
 
 struct mipmap {
 	struct object object;
 	uint64_t base;
 	CUDA_ARRAY3D_DESCRIPTOR desc;
 	unsigned levels;
-	struct array *level[LEVELS_MOST];   /* handed out so far */
+	struct array *level[LEVELS_MOST]; /* handed out so far */
 };
 
 size_t array_element(CUarray_format format, unsigned channels)
@@ -26,18 +26,14 @@ size_t array_element(CUarray_format format, unsigned channels)
 		return 0;
 	switch (format) {
 	case CU_AD_FORMAT_UNSIGNED_INT8:
-	case CU_AD_FORMAT_SIGNED_INT8:
-		return channels;
+	case CU_AD_FORMAT_SIGNED_INT8: return channels;
 	case CU_AD_FORMAT_UNSIGNED_INT16:
 	case CU_AD_FORMAT_SIGNED_INT16:
-	case CU_AD_FORMAT_HALF:
-		return 2 * channels;
+	case CU_AD_FORMAT_HALF: return 2 * channels;
 	case CU_AD_FORMAT_UNSIGNED_INT32:
 	case CU_AD_FORMAT_SIGNED_INT32:
-	case CU_AD_FORMAT_FLOAT:
-		return 4 * channels;
-	default:
-		return 0;
+	case CU_AD_FORMAT_FLOAT: return 4 * channels;
+	default: return 0;
 	}
 }
 
@@ -51,15 +47,16 @@ static void array_finish(struct object *o)
 
 static CUresult shape(struct array *a, const CUDA_ARRAY3D_DESCRIPTOR *d)
 {
-	const unsigned known = CUDA_ARRAY3D_LAYERED | CUDA_ARRAY3D_SURFACE_LDST | CUDA_ARRAY3D_CUBEMAP | CUDA_ARRAY3D_TEXTURE_GATHER |
-		CUDA_ARRAY3D_COLOR_ATTACHMENT;
+	const unsigned known = CUDA_ARRAY3D_LAYERED | CUDA_ARRAY3D_SURFACE_LDST | CUDA_ARRAY3D_CUBEMAP |
+			       CUDA_ARRAY3D_TEXTURE_GATHER | CUDA_ARRAY3D_COLOR_ATTACHMENT;
 	a->element = array_element(d->Format, d->NumChannels);
 	if (!a->element || !d->Width || d->Flags & ~known)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (d->Width > DIMENSION_MOST || d->Height > DIMENSION_MOST || d->Depth > DIMENSION_MOST)
 		return CUDA_ERROR_INVALID_VALUE;
 	bool layered = d->Flags & (CUDA_ARRAY3D_LAYERED | CUDA_ARRAY3D_CUBEMAP);
-	if ((d->Depth && !d->Height && !layered) || (d->Flags & CUDA_ARRAY3D_CUBEMAP && (d->Width != d->Height || d->Depth % 6)))
+	if ((d->Depth && !d->Height && !layered) ||
+		(d->Flags & CUDA_ARRAY3D_CUBEMAP && (d->Width != d->Height || d->Depth % 6)))
 		return CUDA_ERROR_INVALID_VALUE;
 	a->width = d->Width;
 	a->height = d->Height;
@@ -72,7 +69,10 @@ static CUresult shape(struct array *a, const CUDA_ARRAY3D_DESCRIPTOR *d)
 	return CUDA_SUCCESS;
 }
 
-static size_t bytes_of(const struct array *a) { return a->slice * (a->depth ? a->depth : 1); }
+static size_t bytes_of(const struct array *a)
+{
+	return a->slice * (a->depth ? a->depth : 1);
+}
 
 CUresult cuArray3DCreate_v2(CUarray *out, const CUDA_ARRAY3D_DESCRIPTOR *d)
 {
@@ -89,7 +89,8 @@ CUresult cuArray3DCreate_v2(CUarray *out, const CUDA_ARRAY3D_DESCRIPTOR *d)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	r = shape(a, d);
 	if (!r) {
-		struct allocation m = {.kind = ALLOCATION_ARRAY, .device = g.context->device, .owner = g.context};
+		struct allocation m = {
+			.kind = ALLOCATION_ARRAY, .device = g.context->device, .owner = g.context};
 		a->base = allocation_create(&m, bytes_of(a), 512);
 		a->owned = true;
 		if (!a->base)
@@ -111,7 +112,8 @@ CUresult cuArrayCreate_v2(CUarray *out, const CUDA_ARRAY_DESCRIPTOR *d)
 {
 	if (!d)
 		return CUDA_ERROR_INVALID_VALUE;
-	CUDA_ARRAY3D_DESCRIPTOR d3 = {.Width = d->Width, .Height = d->Height, .Format = d->Format, .NumChannels = d->NumChannels};
+	CUDA_ARRAY3D_DESCRIPTOR d3 = {
+		.Width = d->Width, .Height = d->Height, .Format = d->Format, .NumChannels = d->NumChannels};
 	return cuArray3DCreate_v2(out, &d3);
 }
 
@@ -119,8 +121,12 @@ CUresult cuArray3DCreate(CUarray *out, const CUDA_ARRAY3D_DESCRIPTOR_v1 *d)
 {
 	if (!d)
 		return CUDA_ERROR_INVALID_VALUE;
-	CUDA_ARRAY3D_DESCRIPTOR d3 = {.Width = d->Width, .Height = d->Height, .Depth = d->Depth, .Format = d->Format,
-		.NumChannels = d->NumChannels, .Flags = d->Flags};
+	CUDA_ARRAY3D_DESCRIPTOR d3 = {.Width = d->Width,
+		.Height = d->Height,
+		.Depth = d->Depth,
+		.Format = d->Format,
+		.NumChannels = d->NumChannels,
+		.Flags = d->Flags};
 	return cuArray3DCreate_v2(out, &d3);
 }
 
@@ -128,7 +134,8 @@ CUresult cuArrayCreate(CUarray *out, const CUDA_ARRAY_DESCRIPTOR_v1 *d)
 {
 	if (!d)
 		return CUDA_ERROR_INVALID_VALUE;
-	CUDA_ARRAY3D_DESCRIPTOR d3 = {.Width = d->Width, .Height = d->Height, .Format = d->Format, .NumChannels = d->NumChannels};
+	CUDA_ARRAY3D_DESCRIPTOR d3 = {
+		.Width = d->Width, .Height = d->Height, .Format = d->Format, .NumChannels = d->NumChannels};
 	return cuArray3DCreate_v2(out, &d3);
 }
 
@@ -179,8 +186,8 @@ CUresult cuArray3DGetDescriptor(CUDA_ARRAY3D_DESCRIPTOR_v1 *d, CUarray h)
 	CUDA_ARRAY3D_DESCRIPTOR d3;
 	CUresult r = d ? cuArray3DGetDescriptor_v2(&d3, h) : CUDA_ERROR_INVALID_VALUE;
 	if (!r)
-		*d = (CUDA_ARRAY3D_DESCRIPTOR_v1){(unsigned)d3.Width, (unsigned)d3.Height, (unsigned)d3.Depth, d3.Format, d3.NumChannels,
-			d3.Flags};
+		*d = (CUDA_ARRAY3D_DESCRIPTOR_v1){(unsigned)d3.Width, (unsigned)d3.Height, (unsigned)d3.Depth,
+			d3.Format, d3.NumChannels, d3.Flags};
 	return r;
 }
 
@@ -189,7 +196,8 @@ CUresult cuArrayGetDescriptor(CUDA_ARRAY_DESCRIPTOR_v1 *d, CUarray h)
 	CUDA_ARRAY3D_DESCRIPTOR d3;
 	CUresult r = d ? cuArray3DGetDescriptor_v2(&d3, h) : CUDA_ERROR_INVALID_VALUE;
 	if (!r)
-		*d = (CUDA_ARRAY_DESCRIPTOR_v1){(unsigned)d3.Width, (unsigned)d3.Height, d3.Format, d3.NumChannels};
+		*d = (CUDA_ARRAY_DESCRIPTOR_v1){
+			(unsigned)d3.Width, (unsigned)d3.Height, d3.Format, d3.NumChannels};
 	return r;
 }
 
@@ -287,7 +295,8 @@ CUresult cuMipmappedArrayGetLevel(CUarray *out, CUmipmappedArray h, unsigned lev
 		struct array *a = calloc(1, sizeof *a);
 		CUDA_ARRAY3D_DESCRIPTOR d;
 		level_desc(m, level, &d);
-		if (!a || shape(a, &d) || !object_open(&a->object, KIND_ARRAY, m->object.context, array_finish)) {
+		if (!a || shape(a, &d) ||
+			!object_open(&a->object, KIND_ARRAY, m->object.context, array_finish)) {
 			free(a);
 			return CUDA_ERROR_OUT_OF_MEMORY;
 		}

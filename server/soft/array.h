@@ -9,11 +9,11 @@ struct mipmap;
 struct array {
 	struct object object;
 	uint64_t base;
-	size_t width, height, depth;    /* elements; height and depth 0: fewer dimensions */
+	size_t width, height, depth; /* elements; height and depth 0: fewer dimensions */
 	CUarray_format format;
 	unsigned channels, flags;
-	size_t element, pitch, slice;   /* bytes */
-	bool owned;                     /* its memory is its own, not a mipmap's */
+	size_t element, pitch, slice; /* bytes */
+	bool owned; /* its memory is its own, not a mipmap's */
 };
 
 /* Bytes of one element, 0: unknown format. */

@@ -8,7 +8,7 @@
 #include "server/soft/event.h"
 #include "server/soft/graph.h"
 
-static struct capture *going_on;        /* linked by next */
+static struct capture *going_on; /* linked by next */
 
 static void capture_unref(struct capture *c)
 {
@@ -46,7 +46,8 @@ CUresult capture_check(struct stream *s)
 
 CUresult capture_check_asking(const struct stream *s)
 {
-	return going_on && s->legacy && disturbed(s->object.context) ? CUDA_ERROR_STREAM_CAPTURE_IMPLICIT : CUDA_SUCCESS;
+	return going_on && s->legacy && disturbed(s->object.context) ? CUDA_ERROR_STREAM_CAPTURE_IMPLICIT
+								     : CUDA_SUCCESS;
 }
 
 CUresult capture_spoil(struct stream *s)
@@ -79,7 +80,8 @@ CUresult capture_unsafe(void)
 		return CUDA_SUCCESS;
 	for (struct capture *c = going_on; c; c = c->next) {
 		bool own = c->thread == t && c->mode != CU_STREAM_CAPTURE_MODE_RELAXED;
-		if (!own && (t->mode != CU_STREAM_CAPTURE_MODE_GLOBAL || c->mode != CU_STREAM_CAPTURE_MODE_GLOBAL))
+		if (!own && (t->mode != CU_STREAM_CAPTURE_MODE_GLOBAL ||
+				    c->mode != CU_STREAM_CAPTURE_MODE_GLOBAL))
 			continue;
 		invalidate(c);
 		return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
@@ -121,28 +123,17 @@ bool capture_tips(struct stream *s, struct node *const *nodes, unsigned n, bool 
 static CUgraphNodeType node_type(enum work_type t)
 {
 	switch (t) {
-	case WORK_KERNEL:
-		return CU_GRAPH_NODE_TYPE_KERNEL;
-	case WORK_COPY:
-		return CU_GRAPH_NODE_TYPE_MEMCPY;
-	case WORK_SET:
-		return CU_GRAPH_NODE_TYPE_MEMSET;
-	case WORK_HOST:
-		return CU_GRAPH_NODE_TYPE_HOST;
-	case WORK_CHILD:
-		return CU_GRAPH_NODE_TYPE_GRAPH;
-	case WORK_EVENT:
-		return CU_GRAPH_NODE_TYPE_EVENT_RECORD;
-	case WORK_WAIT:
-		return CU_GRAPH_NODE_TYPE_WAIT_EVENT;
-	case WORK_ALLOC:
-		return CU_GRAPH_NODE_TYPE_MEM_ALLOC;
-	case WORK_FREE:
-		return CU_GRAPH_NODE_TYPE_MEM_FREE;
-	case WORK_MEMOPS:
-		return CU_GRAPH_NODE_TYPE_BATCH_MEM_OP;
-	default:
-		return CU_GRAPH_NODE_TYPE_EMPTY;
+	case WORK_KERNEL: return CU_GRAPH_NODE_TYPE_KERNEL;
+	case WORK_COPY: return CU_GRAPH_NODE_TYPE_MEMCPY;
+	case WORK_SET: return CU_GRAPH_NODE_TYPE_MEMSET;
+	case WORK_HOST: return CU_GRAPH_NODE_TYPE_HOST;
+	case WORK_CHILD: return CU_GRAPH_NODE_TYPE_GRAPH;
+	case WORK_EVENT: return CU_GRAPH_NODE_TYPE_EVENT_RECORD;
+	case WORK_WAIT: return CU_GRAPH_NODE_TYPE_WAIT_EVENT;
+	case WORK_ALLOC: return CU_GRAPH_NODE_TYPE_MEM_ALLOC;
+	case WORK_FREE: return CU_GRAPH_NODE_TYPE_MEM_FREE;
+	case WORK_MEMOPS: return CU_GRAPH_NODE_TYPE_BATCH_MEM_OP;
+	default: return CU_GRAPH_NODE_TYPE_EMPTY;
 	}
 }
 
@@ -292,7 +283,8 @@ CUresult capture_end(struct stream *s, struct graph **graph)
 {
 	struct capture *c = s->capture;
 	struct context *context = s->object.context;
-	CUresult r = c->status == CU_STREAM_CAPTURE_STATUS_INVALIDATED ? CUDA_ERROR_STREAM_CAPTURE_INVALIDATED : CUDA_SUCCESS;
+	CUresult r = c->status == CU_STREAM_CAPTURE_STATUS_INVALIDATED ? CUDA_ERROR_STREAM_CAPTURE_INVALIDATED
+								       : CUDA_SUCCESS;
 	for (struct stream *t = context->streams; t && !r; t = t->next)
 		if (t->capture == c && t != s && !joined(c, t))
 			r = CUDA_ERROR_STREAM_CAPTURE_UNJOINED;

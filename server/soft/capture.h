@@ -9,16 +9,16 @@ struct event;
 struct node;
 struct graph;
 struct capture {
-	unsigned refs;              /* while it goes on, and one per event recorded in it */
-	struct capture *next;       /* of those that go on */
-	struct graph *graph;        /* NULL: it has ended */
+	unsigned refs; /* while it goes on, and one per event recorded in it */
+	struct capture *next; /* of those that go on */
+	struct graph *graph; /* NULL: it has ended */
 	uint64_t id;
 	CUstreamCaptureMode mode;
 	CUstreamCaptureStatus status;
 	struct stream *origin;
 	const struct thread *thread;
-	bool borrowed;              /* the graph is the program's (cuStreamBeginCaptureToGraph) */
-	CUgraphNode *told;          /* dependencies as last told to the program */
+	bool borrowed; /* the graph is the program's (cuStreamBeginCaptureToGraph) */
+	CUgraphNode *told; /* dependencies as last told to the program */
 };
 
 /* May this stream take work now? Legacy stream against captures that it would disturb. */
@@ -27,7 +27,8 @@ CUresult capture_check(struct stream *s);
 CUresult capture_check_asking(const struct stream *s);
 /* Makes w a node; takes w. */
 CUresult capture_add(struct stream *s, struct work *w);
-/* An operation that cannot be captured was tried: the capture is invalid from now on. Returns the code for it. */
+/* An operation that cannot be captured was tried: the capture is invalid from now on. Returns the code for
+ * it. */
 CUresult capture_spoil(struct stream *s);
 /* May the stream be queried or waited for? */
 CUresult capture_query(struct stream *s);

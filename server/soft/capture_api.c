@@ -38,10 +38,14 @@ CUresult cuStreamBeginCapture_v2(CUstream h, CUstreamCaptureMode mode)
 	guarded g = enter_stream(h, &s);
 	return g.error ? g.error : begin(s, NULL, mode);
 }
-CUresult cuStreamBeginCapture(CUstream h) { return cuStreamBeginCapture_v2(h, CU_STREAM_CAPTURE_MODE_GLOBAL); }
+CUresult cuStreamBeginCapture(CUstream h)
+{
+	return cuStreamBeginCapture_v2(h, CU_STREAM_CAPTURE_MODE_GLOBAL);
+}
 
 /* Nodes of one graph, from handles. */
-static CUresult nodes_named(const struct graph *graph, const CUgraphNode *handles, size_t n, struct node ***out)
+static CUresult nodes_named(
+	const struct graph *graph, const CUgraphNode *handles, size_t n, struct node ***out)
 {
 	if ((n && !handles) || n > GRAPH_NODES)
 		return CUDA_ERROR_INVALID_VALUE;
@@ -58,8 +62,8 @@ static CUresult nodes_named(const struct graph *graph, const CUgraphNode *handle
 	return CUDA_SUCCESS;
 }
 
-CUresult cuStreamBeginCaptureToGraph(CUstream h, CUgraph graph, const CUgraphNode *deps, const CUgraphEdgeData *data, size_t n,
-	CUstreamCaptureMode mode)
+CUresult cuStreamBeginCaptureToGraph(CUstream h, CUgraph graph, const CUgraphNode *deps,
+	const CUgraphEdgeData *data, size_t n, CUstreamCaptureMode mode)
 {
 	struct stream *s;
 	guarded g = enter_stream(h, &s);
@@ -115,8 +119,8 @@ CUresult cuStreamIsCapturing(CUstream h, CUstreamCaptureStatus *status)
 	return r;
 }
 
-CUresult cuStreamGetCaptureInfo_v3(CUstream h, CUstreamCaptureStatus *status, cuuint64_t *id, CUgraph *graph, const CUgraphNode **deps,
-	const CUgraphEdgeData **data, size_t *n)
+CUresult cuStreamGetCaptureInfo_v3(CUstream h, CUstreamCaptureStatus *status, cuuint64_t *id, CUgraph *graph,
+	const CUgraphNode **deps, const CUgraphEdgeData **data, size_t *n)
 {
 	struct stream *s;
 	guarded g = enter_stream(h, &s);
@@ -130,7 +134,7 @@ CUresult cuStreamGetCaptureInfo_v3(CUstream h, CUstreamCaptureStatus *status, cu
 		return r;
 	*status = c ? c->status : CU_STREAM_CAPTURE_STATUS_NONE;
 	if (data)
-		*data = NULL;   /* all edges are plain */
+		*data = NULL; /* all edges are plain */
 	if (*status != CU_STREAM_CAPTURE_STATUS_ACTIVE)
 		return CUDA_SUCCESS;
 	if (id)
@@ -150,8 +154,8 @@ CUresult cuStreamGetCaptureInfo_v3(CUstream h, CUstreamCaptureStatus *status, cu
 	}
 	return CUDA_SUCCESS;
 }
-CUresult cuStreamGetCaptureInfo_v2(CUstream h, CUstreamCaptureStatus *status, cuuint64_t *id, CUgraph *graph, const CUgraphNode **deps,
-	size_t *n)
+CUresult cuStreamGetCaptureInfo_v2(CUstream h, CUstreamCaptureStatus *status, cuuint64_t *id, CUgraph *graph,
+	const CUgraphNode **deps, size_t *n)
 {
 	return cuStreamGetCaptureInfo_v3(h, status, id, graph, deps, NULL, n);
 }
@@ -160,7 +164,8 @@ CUresult cuStreamGetCaptureInfo(CUstream h, CUstreamCaptureStatus *status, cuuin
 	return cuStreamGetCaptureInfo_v3(h, status, id, NULL, NULL, NULL, NULL);
 }
 
-CUresult cuStreamUpdateCaptureDependencies_v2(CUstream h, CUgraphNode *deps, const CUgraphEdgeData *data, size_t n, unsigned flags)
+CUresult cuStreamUpdateCaptureDependencies_v2(
+	CUstream h, CUgraphNode *deps, const CUgraphEdgeData *data, size_t n, unsigned flags)
 {
 	struct stream *s;
 	guarded g = enter_stream(h, &s);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Contexts: the stack of each thread, primary contexts, creation and death.
  *
- * Thread rule: see state.h. A context's death waits for its work with the lock given away; it is out of reach by then. */
+ * Thread rule: see state.h. A context's death waits for its work with the lock given away; it is out of reach
+ * by then. */
 #include "server/soft/context.h"
 #include <stdlib.h>
 #include <string.h>
@@ -14,7 +15,10 @@
 
 static struct context primaries[ALLOCATION_DEVICES];
 
-static void context_finish(struct object *o) { free(o); }
+static void context_finish(struct object *o)
+{
+	free(o);
+}
 
 static void context_reset(struct context *c)
 {
@@ -80,7 +84,10 @@ struct context *context_current(CUresult *why)
 	return NULL;
 }
 
-CUresult context_allowed(void) { return thread_self()->callback ? CUDA_ERROR_NOT_PERMITTED : CUDA_SUCCESS; }
+CUresult context_allowed(void)
+{
+	return thread_self()->callback ? CUDA_ERROR_NOT_PERMITTED : CUDA_SUCCESS;
+}
 
 struct guard enter_context(void)
 {
@@ -114,8 +121,14 @@ void context_fail(struct context *c, CUresult error)
 		c->error = error;
 }
 
-void soft_ptds_begin(void) { thread_self()->ptds++; }
-void soft_ptds_end(void) { thread_self()->ptds--; }
+void soft_ptds_begin(void)
+{
+	thread_self()->ptds++;
+}
+void soft_ptds_end(void)
+{
+	thread_self()->ptds--;
+}
 
 /* Ends all that lives in the context. Its work has to end first. */
 static void context_empty(struct context *c)
@@ -124,12 +137,12 @@ static void context_empty(struct context *c)
 	context_drain_dying(c);
 	libraries_context_died(c);
 	streams_close(c);
-	static const enum kind mortal[] = {KIND_EVENT, KIND_FUNCTION, KIND_MODULE, KIND_TEXTURE, KIND_SURFACE, KIND_MIPMAP, KIND_ARRAY,
-		KIND_LINK};
+	static const enum kind mortal[] = {KIND_EVENT, KIND_FUNCTION, KIND_MODULE, KIND_TEXTURE, KIND_SURFACE,
+		KIND_MIPMAP, KIND_ARRAY, KIND_LINK};
 	for (size_t i = 0; i < sizeof mortal / sizeof *mortal; i++)
-		for (struct object *o; (o = object_of(c, mortal[i])); )
+		for (struct object *o; (o = object_of(c, mortal[i]));)
 			object_close(o);
-	for (struct allocation a; allocation_owned(c, &a); )
+	for (struct allocation a; allocation_owned(c, &a);)
 		allocation_remove(a.base);
 }
 
@@ -195,8 +208,14 @@ CUresult cuCtxPopCurrent_v2(CUcontext *out)
 	return CUDA_SUCCESS;
 }
 
-CUresult cuCtxPushCurrent(CUcontext h) { return cuCtxPushCurrent_v2(h); }
-CUresult cuCtxPopCurrent(CUcontext *out) { return cuCtxPopCurrent_v2(out); }
+CUresult cuCtxPushCurrent(CUcontext h)
+{
+	return cuCtxPushCurrent_v2(h);
+}
+CUresult cuCtxPopCurrent(CUcontext *out)
+{
+	return cuCtxPopCurrent_v2(out);
+}
 
 /* ---- life */
 
@@ -244,7 +263,8 @@ CUresult cuCtxCreate_v4(CUcontext *out, CUctxCreateParams *params, unsigned flag
 {
 	if (params && params->cigParams)
 		return CUDA_ERROR_NOT_SUPPORTED;
-	return cuCtxCreate_v3(out, params ? params->execAffinityParams : NULL, params ? params->numExecAffinityParams : 0, flags, device);
+	return cuCtxCreate_v3(out, params ? params->execAffinityParams : NULL,
+		params ? params->numExecAffinityParams : 0, flags, device);
 }
 
 /* Called with the lock held; gives it back before the program's own destructors run. */
@@ -274,14 +294,17 @@ CUresult cuCtxDestroy_v2(CUcontext h)
 	struct context *c = object_find(h, KIND_CONTEXT);
 	if (!c || (c->primary && !c->active))
 		return CUDA_ERROR_INVALID_CONTEXT;
-	if (c->primary)     /* belongs to all users of the device */
+	if (c->primary) /* belongs to all users of the device */
 		return CUDA_ERROR_INVALID_CONTEXT;
 	if (!c->active)
 		return CUDA_ERROR_CONTEXT_IS_DESTROYED;
 	context_end(&g, c);
 	return CUDA_SUCCESS;
 }
-CUresult cuCtxDestroy(CUcontext h) { return cuCtxDestroy_v2(h); }
+CUresult cuCtxDestroy(CUcontext h)
+{
+	return cuCtxDestroy_v2(h);
+}
 
 CUresult cuCtxAttach(CUcontext *out, unsigned flags)
 {
@@ -341,7 +364,10 @@ CUresult cuDevicePrimaryCtxRelease_v2(CUdevice device)
 		context_end(&g, c);
 	return CUDA_SUCCESS;
 }
-CUresult cuDevicePrimaryCtxRelease(CUdevice device) { return cuDevicePrimaryCtxRelease_v2(device); }
+CUresult cuDevicePrimaryCtxRelease(CUdevice device)
+{
+	return cuDevicePrimaryCtxRelease_v2(device);
+}
 
 CUresult cuDevicePrimaryCtxReset_v2(CUdevice device)
 {
@@ -356,7 +382,10 @@ CUresult cuDevicePrimaryCtxReset_v2(CUdevice device)
 		context_end(&g, c);
 	return CUDA_SUCCESS;
 }
-CUresult cuDevicePrimaryCtxReset(CUdevice device) { return cuDevicePrimaryCtxReset_v2(device); }
+CUresult cuDevicePrimaryCtxReset(CUdevice device)
+{
+	return cuDevicePrimaryCtxReset_v2(device);
+}
 
 CUresult cuDevicePrimaryCtxSetFlags_v2(CUdevice device, unsigned flags)
 {
@@ -371,7 +400,10 @@ CUresult cuDevicePrimaryCtxSetFlags_v2(CUdevice device, unsigned flags)
 	c->flags = flags;
 	return CUDA_SUCCESS;
 }
-CUresult cuDevicePrimaryCtxSetFlags(CUdevice device, unsigned flags) { return cuDevicePrimaryCtxSetFlags_v2(device, flags); }
+CUresult cuDevicePrimaryCtxSetFlags(CUdevice device, unsigned flags)
+{
+	return cuDevicePrimaryCtxSetFlags_v2(device, flags);
+}
 
 CUresult cuDevicePrimaryCtxGetState(CUdevice device, unsigned *flags, int *active)
 {

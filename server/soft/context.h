@@ -7,30 +7,32 @@
 #include "cuda.flavours.h"
 
 struct context {
-	struct object object;       /* a primary context keeps its handle for the life of the process */
+	struct object object; /* a primary context keeps its handle for the life of the process */
 	int device;
 	bool primary;
-	bool active;                /* exists: a primary one that is not retained does not */
-	unsigned retains;           /* of the primary context, or attachments of another */
+	bool active; /* exists: a primary one that is not retained does not */
+	unsigned retains; /* of the primary context, or attachments of another */
 	unsigned flags;
 	uint64_t id;
-	CUresult error;             /* sticky: what a kernel did; every later call that may report it does */
-	volatile bool cancel;       /* the context dies: kernels should end */
+	CUresult error; /* sticky: what a kernel did; every later call that may report it does */
+	volatile bool cancel; /* the context dies: kernels should end */
 	CUfunc_cache cache;
 	CUsharedconfig shared;
 	size_t limits[CU_LIMIT_MAX];
-	struct stream *legacy;      /* the default stream, made on first use */
-	struct stream *streams;     /* all, the default ones included, linked by next */
+	struct stream *legacy; /* the default stream, made on first use */
+	struct stream *streams; /* all, the default ones included, linked by next */
 };
 
-/* Ways into an API function. enter_context: a live context is current. enter_healthy: and it has no sticky error. */
+/* Ways into an API function. enter_context: a live context is current. enter_healthy: and it has no sticky
+ * error. */
 struct guard enter_context(void);
 struct guard enter_healthy(void);
 /* The live current context, NULL with the reason in *why. */
 struct context *context_current(CUresult *why);
 /* The live context of that handle, NULL: the current one. */
 struct context *context_named(CUcontext handle, CUresult *why);
-/* Checks what enter_healthy checks, for calls that may do without a context. Inside a host function nothing but 800 is answered. */
+/* Checks what enter_healthy checks, for calls that may do without a context. Inside a host function nothing
+ * but 800 is answered. */
 CUresult context_allowed(void);
 
 bool contexts_init(void);

@@ -116,8 +116,8 @@ CUresult cuCtxSynchronize_v2(CUcontext h)
 static bool limit_known(CUlimit l)
 {
 	return l == CU_LIMIT_STACK_SIZE || l == CU_LIMIT_PRINTF_FIFO_SIZE || l == CU_LIMIT_MALLOC_HEAP_SIZE ||
-		l == CU_LIMIT_DEV_RUNTIME_PENDING_LAUNCH_COUNT || l == CU_LIMIT_MAX_L2_FETCH_GRANULARITY ||
-		l == CU_LIMIT_PERSISTING_L2_CACHE_SIZE;
+	       l == CU_LIMIT_DEV_RUNTIME_PENDING_LAUNCH_COUNT || l == CU_LIMIT_MAX_L2_FETCH_GRANULARITY ||
+	       l == CU_LIMIT_PERSISTING_L2_CACHE_SIZE;
 }
 
 CUresult cuCtxGetLimit(size_t *value, CUlimit l)
@@ -133,8 +133,8 @@ CUresult cuCtxGetLimit(size_t *value, CUlimit l)
 	return CUDA_SUCCESS;
 }
 
-#define STACK_MOST  (512u << 10)
-#define HEAP_MOST   (1ull << 32)
+#define STACK_MOST (512u << 10)
+#define HEAP_MOST (1ull << 32)
 
 CUresult cuCtxSetLimit(CUlimit l, size_t value)
 {
@@ -145,7 +145,8 @@ CUresult cuCtxSetLimit(CUlimit l, size_t value)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (!limit_known(l))
 		return CUDA_ERROR_UNSUPPORTED_LIMIT;
-	if ((l == CU_LIMIT_STACK_SIZE && value > STACK_MOST) || (l == CU_LIMIT_MAX_L2_FETCH_GRANULARITY && value > 128))
+	if ((l == CU_LIMIT_STACK_SIZE && value > STACK_MOST) ||
+		(l == CU_LIMIT_MAX_L2_FETCH_GRANULARITY && value > 128))
 		return CUDA_ERROR_INVALID_VALUE;
 	if ((l == CU_LIMIT_PRINTF_FIFO_SIZE || l == CU_LIMIT_MALLOC_HEAP_SIZE) && value > HEAP_MOST)
 		return CUDA_ERROR_OUT_OF_MEMORY;
@@ -195,7 +196,8 @@ CUresult cuCtxSetSharedMemConfig(CUsharedconfig config)
 	guarded g = enter_healthy();
 	if (g.error)
 		return g.error;
-	return (unsigned)config > CU_SHARED_MEM_CONFIG_EIGHT_BYTE_BANK_SIZE ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
+	return (unsigned)config > CU_SHARED_MEM_CONFIG_EIGHT_BYTE_BANK_SIZE ? CUDA_ERROR_INVALID_VALUE
+									    : CUDA_SUCCESS;
 }
 
 CUresult cuCtxGetStreamPriorityRange(int *least, int *greatest)

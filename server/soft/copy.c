@@ -8,9 +8,13 @@
 #include "server/soft/allocation.h"
 #include "server/soft/array.h"
 
-#define STAGED_MOST (1u << 20)      /* bytes of a pageable source that are copied aside; longer copies are waited for */
+#define STAGED_MOST                                                                                          \
+	(1u << 20) /* bytes of a pageable source that are copied aside; longer copies are waited for */
 
-static bool in_range(uint64_t p) { return p >= soft_mem_base && p < soft_mem_end; }
+static bool in_range(uint64_t p)
+{
+	return p >= soft_mem_base && p < soft_mem_end;
+}
 
 /* One side of a copy, as far as known. */
 struct side {
@@ -21,8 +25,8 @@ struct side {
 };
 
 /* First byte and steps of a box on one side. */
-static CUresult place(const struct side *s, size_t width, size_t height, size_t depth, uint64_t *first, size_t *pitch, size_t *slice,
-	bool *pageable)
+static CUresult place(const struct side *s, size_t width, size_t height, size_t depth, uint64_t *first,
+	size_t *pitch, size_t *slice, bool *pageable)
 {
 	*pageable = false;
 	if (s->type == CU_MEMORYTYPE_ARRAY) {
@@ -30,15 +34,16 @@ static CUresult place(const struct side *s, size_t width, size_t height, size_t 
 		if (!a)
 			return s->array ? CUDA_ERROR_INVALID_HANDLE : CUDA_ERROR_INVALID_VALUE;
 		size_t rows = a->height ? a->height : 1, slices = a->depth ? a->depth : 1;
-		if (s->x > a->pitch || width > a->pitch - s->x || s->y > rows || height > rows - s->y || s->z > slices ||
-				depth > slices - s->z)
+		if (s->x > a->pitch || width > a->pitch - s->x || s->y > rows || height > rows - s->y ||
+			s->z > slices || depth > slices - s->z)
 			return CUDA_ERROR_INVALID_VALUE;
 		*pitch = a->pitch;
 		*slice = a->slice;
 		*first = a->base + s->z * a->slice + s->y * a->pitch + s->x;
 		return CUDA_SUCCESS;
 	}
-	if (s->type != CU_MEMORYTYPE_HOST && s->type != CU_MEMORYTYPE_DEVICE && s->type != CU_MEMORYTYPE_UNIFIED)
+	if (s->type != CU_MEMORYTYPE_HOST && s->type != CU_MEMORYTYPE_DEVICE &&
+		s->type != CU_MEMORYTYPE_UNIFIED)
 		return CUDA_ERROR_INVALID_VALUE;
 	size_t row, offset, span, y, z;
 	if (__builtin_add_overflow(s->x, width, &row))
@@ -50,9 +55,10 @@ static CUresult place(const struct side *s, size_t width, size_t height, size_t 
 	if (depth > 1 && rows < height)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (__builtin_mul_overflow(*pitch, rows, slice) || __builtin_mul_overflow(s->y, *pitch, &y) ||
-			__builtin_mul_overflow(s->z, *slice, &z) || __builtin_add_overflow(y, z, &offset) ||
-			__builtin_add_overflow(offset, s->x, &offset) || __builtin_add_overflow(s->p, offset, first) ||
-			!box_span(width, height, depth, *pitch, *slice, &span))
+		__builtin_mul_overflow(s->z, *slice, &z) || __builtin_add_overflow(y, z, &offset) ||
+		__builtin_add_overflow(offset, s->x, &offset) ||
+		__builtin_add_overflow(s->p, offset, first) ||
+		!box_span(width, height, depth, *pitch, *slice, &span))
 		return CUDA_ERROR_INVALID_VALUE;
 	if (!width || !height || !depth)
 		return CUDA_SUCCESS;
@@ -66,15 +72,19 @@ static CUresult place(const struct side *s, size_t width, size_t height, size_t 
 
 CUresult copy_box(const CUDA_MEMCPY3D *p, struct work *w, struct copy_sides *sides)
 {
-	struct side src = {p->srcMemoryType, p->srcMemoryType == CU_MEMORYTYPE_HOST ? (uintptr_t)p->srcHost : p->srcDevice, p->srcArray,
+	struct side src = {p->srcMemoryType,
+		p->srcMemoryType == CU_MEMORYTYPE_HOST ? (uintptr_t)p->srcHost : p->srcDevice, p->srcArray,
 		p->srcXInBytes, p->srcY, p->srcZ, p->srcPitch, p->srcHeight};
-	struct side dst = {p->dstMemoryType, p->dstMemoryType == CU_MEMORYTYPE_HOST ? (uintptr_t)p->dstHost : p->dstDevice, p->dstArray,
+	struct side dst = {p->dstMemoryType,
+		p->dstMemoryType == CU_MEMORYTYPE_HOST ? (uintptr_t)p->dstHost : p->dstDevice, p->dstArray,
 		p->dstXInBytes, p->dstY, p->dstZ, p->dstPitch, p->dstHeight};
 	struct work_copy k = {.width = p->WidthInBytes, .height = p->Height, .depth = p->Depth};
 	uint64_t from = 0, to = 0;
-	CUresult r = place(&src, k.width, k.height, k.depth, &from, &k.src_pitch, &k.src_slice, &sides->src_pageable);
+	CUresult r = place(
+		&src, k.width, k.height, k.depth, &from, &k.src_pitch, &k.src_slice, &sides->src_pageable);
 	if (!r)
-		r = place(&dst, k.width, k.height, k.depth, &to, &k.dst_pitch, &k.dst_slice, &sides->dst_pageable);
+		r = place(&dst, k.width, k.height, k.depth, &to, &k.dst_pitch, &k.dst_slice,
+			&sides->dst_pageable);
 	if (r)
 		return r;
 	if (!k.height || !k.depth)
@@ -94,8 +104,8 @@ static CUresult line(uint64_t p, enum copy_kind kind, size_t n, bool *pageable)
 	return !known && (kind == COPY_DEVICE || in_range(p)) ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
 }
 
-CUresult copy_linear(uint64_t dst, enum copy_kind dst_kind, uint64_t src, enum copy_kind src_kind, size_t n, struct work *w,
-	struct copy_sides *sides)
+CUresult copy_linear(uint64_t dst, enum copy_kind dst_kind, uint64_t src, enum copy_kind src_kind, size_t n,
+	struct work *w, struct copy_sides *sides)
 {
 	*sides = (struct copy_sides){0};
 	*w = work_linear(dst, src, n);
@@ -108,10 +118,23 @@ CUresult copy_linear(uint64_t dst, enum copy_kind dst_kind, uint64_t src, enum c
 CUDA_MEMCPY3D copy_from_2d(const CUDA_MEMCPY2D *p)
 {
 	return (CUDA_MEMCPY3D){
-		.srcXInBytes = p->srcXInBytes, .srcY = p->srcY, .srcMemoryType = p->srcMemoryType, .srcHost = p->srcHost,
-		.srcDevice = p->srcDevice, .srcArray = p->srcArray, .srcPitch = p->srcPitch, .dstXInBytes = p->dstXInBytes, .dstY = p->dstY,
-		.dstMemoryType = p->dstMemoryType, .dstHost = p->dstHost, .dstDevice = p->dstDevice, .dstArray = p->dstArray,
-		.dstPitch = p->dstPitch, .WidthInBytes = p->WidthInBytes, .Height = p->Height, .Depth = 1,
+		.srcXInBytes = p->srcXInBytes,
+		.srcY = p->srcY,
+		.srcMemoryType = p->srcMemoryType,
+		.srcHost = p->srcHost,
+		.srcDevice = p->srcDevice,
+		.srcArray = p->srcArray,
+		.srcPitch = p->srcPitch,
+		.dstXInBytes = p->dstXInBytes,
+		.dstY = p->dstY,
+		.dstMemoryType = p->dstMemoryType,
+		.dstHost = p->dstHost,
+		.dstDevice = p->dstDevice,
+		.dstArray = p->dstArray,
+		.dstPitch = p->dstPitch,
+		.WidthInBytes = p->WidthInBytes,
+		.Height = p->Height,
+		.Depth = 1,
 	};
 }
 
@@ -124,7 +147,8 @@ static CUresult stage(struct work_copy *k)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	for (size_t z = 0; z < k->depth; z++)
 		for (size_t y = 0; y < k->height; y++)
-			memcpy(copy + (z * k->height + y) * k->width, k->src + z * k->src_slice + y * k->src_pitch, k->width);
+			memcpy(copy + (z * k->height + y) * k->width,
+				k->src + z * k->src_slice + y * k->src_pitch, k->width);
 	k->staged = copy;
 	return CUDA_SUCCESS;
 }

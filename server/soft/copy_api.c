@@ -6,8 +6,8 @@
 #include "server/soft/copy.h"
 
 /* n bytes, at once or in a stream. */
-static CUresult linear(uint64_t dst, enum copy_kind dst_kind, uint64_t src, enum copy_kind src_kind, size_t n, CUstream stream,
-	bool async)
+static CUresult linear(uint64_t dst, enum copy_kind dst_kind, uint64_t src, enum copy_kind src_kind, size_t n,
+	CUstream stream, bool async)
 {
 	guarded g = enter_healthy();
 	if (g.error)
@@ -22,7 +22,10 @@ static CUresult linear(uint64_t dst, enum copy_kind dst_kind, uint64_t src, enum
 	return r ? r : copy_submit(s, &w, &sides, async);
 }
 
-CUresult cuMemcpy(CUdeviceptr dst, CUdeviceptr src, size_t n) { return linear(dst, COPY_UNIFIED, src, COPY_UNIFIED, n, NULL, false); }
+CUresult cuMemcpy(CUdeviceptr dst, CUdeviceptr src, size_t n)
+{
+	return linear(dst, COPY_UNIFIED, src, COPY_UNIFIED, n, NULL, false);
+}
 CUresult cuMemcpyAsync(CUdeviceptr dst, CUdeviceptr src, size_t n, CUstream s)
 {
 	return linear(dst, COPY_UNIFIED, src, COPY_UNIFIED, n, s, true);
@@ -43,15 +46,22 @@ CUresult cuMemcpyDtoHAsync_v2(void *dst, CUdeviceptr src, size_t n, CUstream s)
 {
 	return linear((uintptr_t)dst, COPY_HOST, src, COPY_DEVICE, n, s, true);
 }
-CUresult cuMemcpyDtoD_v2(CUdeviceptr dst, CUdeviceptr src, size_t n) { return linear(dst, COPY_DEVICE, src, COPY_DEVICE, n, NULL, false); }
+CUresult cuMemcpyDtoD_v2(CUdeviceptr dst, CUdeviceptr src, size_t n)
+{
+	return linear(dst, COPY_DEVICE, src, COPY_DEVICE, n, NULL, false);
+}
 CUresult cuMemcpyDtoDAsync_v2(CUdeviceptr dst, CUdeviceptr src, size_t n, CUstream s)
 {
 	return linear(dst, COPY_DEVICE, src, COPY_DEVICE, n, s, true);
 }
 
-static bool peer_valid(CUcontext h) { return !h || object_find(h, KIND_CONTEXT); }
+static bool peer_valid(CUcontext h)
+{
+	return !h || object_find(h, KIND_CONTEXT);
+}
 
-static CUresult peer(CUdeviceptr dst, CUcontext dst_context, CUdeviceptr src, CUcontext src_context, size_t n, CUstream stream, bool async)
+static CUresult peer(CUdeviceptr dst, CUcontext dst_context, CUdeviceptr src, CUcontext src_context, size_t n,
+	CUstream stream, bool async)
 {
 	{
 		guarded g = enter_healthy();
@@ -62,7 +72,10 @@ static CUresult peer(CUdeviceptr dst, CUcontext dst_context, CUdeviceptr src, CU
 	}
 	return linear(dst, COPY_DEVICE, src, COPY_DEVICE, n, stream, async);
 }
-CUresult cuMemcpyPeer(CUdeviceptr dst, CUcontext dc, CUdeviceptr src, CUcontext sc, size_t n) { return peer(dst, dc, src, sc, n, NULL, false); }
+CUresult cuMemcpyPeer(CUdeviceptr dst, CUcontext dc, CUdeviceptr src, CUcontext sc, size_t n)
+{
+	return peer(dst, dc, src, sc, n, NULL, false);
+}
 CUresult cuMemcpyPeerAsync(CUdeviceptr dst, CUcontext dc, CUdeviceptr src, CUcontext sc, size_t n, CUstream s)
 {
 	return peer(dst, dc, src, sc, n, s, true);
@@ -85,8 +98,14 @@ static CUresult box(const CUDA_MEMCPY3D *p, CUstream stream, bool async)
 	return r ? r : copy_submit(s, &w, &sides, async);
 }
 
-CUresult cuMemcpy3D_v2(const CUDA_MEMCPY3D *p) { return p ? box(p, NULL, false) : CUDA_ERROR_INVALID_VALUE; }
-CUresult cuMemcpy3DAsync_v2(const CUDA_MEMCPY3D *p, CUstream s) { return p ? box(p, s, true) : CUDA_ERROR_INVALID_VALUE; }
+CUresult cuMemcpy3D_v2(const CUDA_MEMCPY3D *p)
+{
+	return p ? box(p, NULL, false) : CUDA_ERROR_INVALID_VALUE;
+}
+CUresult cuMemcpy3DAsync_v2(const CUDA_MEMCPY3D *p, CUstream s)
+{
+	return p ? box(p, s, true) : CUDA_ERROR_INVALID_VALUE;
+}
 
 static CUresult flat(const CUDA_MEMCPY2D *p, CUstream stream, bool async)
 {
@@ -95,29 +114,63 @@ static CUresult flat(const CUDA_MEMCPY2D *p, CUstream stream, bool async)
 	CUDA_MEMCPY3D p3 = copy_from_2d(p);
 	return box(&p3, stream, async);
 }
-CUresult cuMemcpy2D_v2(const CUDA_MEMCPY2D *p) { return flat(p, NULL, false); }
-CUresult cuMemcpy2DUnaligned_v2(const CUDA_MEMCPY2D *p) { return flat(p, NULL, false); }
-CUresult cuMemcpy2DAsync_v2(const CUDA_MEMCPY2D *p, CUstream s) { return flat(p, s, true); }
+CUresult cuMemcpy2D_v2(const CUDA_MEMCPY2D *p)
+{
+	return flat(p, NULL, false);
+}
+CUresult cuMemcpy2DUnaligned_v2(const CUDA_MEMCPY2D *p)
+{
+	return flat(p, NULL, false);
+}
+CUresult cuMemcpy2DAsync_v2(const CUDA_MEMCPY2D *p, CUstream s)
+{
+	return flat(p, s, true);
+}
 
 static CUresult peer_box(const CUDA_MEMCPY3D_PEER *p, CUstream stream, bool async)
 {
 	if (!p)
 		return CUDA_ERROR_INVALID_VALUE;
 	CUDA_MEMCPY3D p3 = {
-		.srcXInBytes = p->srcXInBytes, .srcY = p->srcY, .srcZ = p->srcZ, .srcMemoryType = p->srcMemoryType, .srcHost = p->srcHost,
-		.srcDevice = p->srcDevice, .srcArray = p->srcArray, .srcPitch = p->srcPitch, .srcHeight = p->srcHeight,
-		.dstXInBytes = p->dstXInBytes, .dstY = p->dstY, .dstZ = p->dstZ, .dstMemoryType = p->dstMemoryType, .dstHost = p->dstHost,
-		.dstDevice = p->dstDevice, .dstArray = p->dstArray, .dstPitch = p->dstPitch, .dstHeight = p->dstHeight,
-		.WidthInBytes = p->WidthInBytes, .Height = p->Height, .Depth = p->Depth,
+		.srcXInBytes = p->srcXInBytes,
+		.srcY = p->srcY,
+		.srcZ = p->srcZ,
+		.srcMemoryType = p->srcMemoryType,
+		.srcHost = p->srcHost,
+		.srcDevice = p->srcDevice,
+		.srcArray = p->srcArray,
+		.srcPitch = p->srcPitch,
+		.srcHeight = p->srcHeight,
+		.dstXInBytes = p->dstXInBytes,
+		.dstY = p->dstY,
+		.dstZ = p->dstZ,
+		.dstMemoryType = p->dstMemoryType,
+		.dstHost = p->dstHost,
+		.dstDevice = p->dstDevice,
+		.dstArray = p->dstArray,
+		.dstPitch = p->dstPitch,
+		.dstHeight = p->dstHeight,
+		.WidthInBytes = p->WidthInBytes,
+		.Height = p->Height,
+		.Depth = p->Depth,
 	};
 	return box(&p3, stream, async);
 }
-CUresult cuMemcpy3DPeer(const CUDA_MEMCPY3D_PEER *p) { return peer_box(p, NULL, false); }
-CUresult cuMemcpy3DPeerAsync(const CUDA_MEMCPY3D_PEER *p, CUstream s) { return peer_box(p, s, true); }
+CUresult cuMemcpy3DPeer(const CUDA_MEMCPY3D_PEER *p)
+{
+	return peer_box(p, NULL, false);
+}
+CUresult cuMemcpy3DPeerAsync(const CUDA_MEMCPY3D_PEER *p, CUstream s)
+{
+	return peer_box(p, s, true);
+}
 
 /* ---- one-dimensional arrays: offsets in bytes from the array's first */
 
-static CUDA_MEMCPY3D row(size_t n) { return (CUDA_MEMCPY3D){.WidthInBytes = n, .Height = 1, .Depth = 1}; }
+static CUDA_MEMCPY3D row(size_t n)
+{
+	return (CUDA_MEMCPY3D){.WidthInBytes = n, .Height = 1, .Depth = 1};
+}
 static void src_array(CUDA_MEMCPY3D *p, CUarray a, size_t offset)
 {
 	p->srcMemoryType = CU_MEMORYTYPE_ARRAY;
@@ -166,7 +219,10 @@ static CUresult host_to_array(CUarray dst, size_t offset, const void *src, size_
 	src_plain(&p, CU_MEMORYTYPE_HOST, (uintptr_t)src);
 	return box(&p, s, async);
 }
-CUresult cuMemcpyHtoA_v2(CUarray dst, size_t offset, const void *src, size_t n) { return host_to_array(dst, offset, src, n, NULL, false); }
+CUresult cuMemcpyHtoA_v2(CUarray dst, size_t offset, const void *src, size_t n)
+{
+	return host_to_array(dst, offset, src, n, NULL, false);
+}
 CUresult cuMemcpyHtoAAsync_v2(CUarray dst, size_t offset, const void *src, size_t n, CUstream s)
 {
 	return host_to_array(dst, offset, src, n, s, true);
@@ -179,7 +235,10 @@ static CUresult array_to_host(void *dst, CUarray src, size_t offset, size_t n, C
 	dst_plain(&p, CU_MEMORYTYPE_HOST, (uintptr_t)dst);
 	return box(&p, s, async);
 }
-CUresult cuMemcpyAtoH_v2(void *dst, CUarray src, size_t offset, size_t n) { return array_to_host(dst, src, offset, n, NULL, false); }
+CUresult cuMemcpyAtoH_v2(void *dst, CUarray src, size_t offset, size_t n)
+{
+	return array_to_host(dst, src, offset, n, NULL, false);
+}
 CUresult cuMemcpyAtoHAsync_v2(void *dst, CUarray src, size_t offset, size_t n, CUstream s)
 {
 	return array_to_host(dst, src, offset, n, s, true);
@@ -197,18 +256,20 @@ CUresult cuMemcpyAtoA_v2(CUarray dst, size_t dst_offset, CUarray src, size_t src
 
 #define BATCH_MOST (1u << 20)
 
-CUresult cuMemcpyBatchAsync_v2(CUdeviceptr *dsts, CUdeviceptr *srcs, size_t *sizes, size_t count, CUmemcpyAttributes *attrs, size_t *starts,
-	size_t nattrs, CUstream stream)
+CUresult cuMemcpyBatchAsync_v2(CUdeviceptr *dsts, CUdeviceptr *srcs, size_t *sizes, size_t count,
+	CUmemcpyAttributes *attrs, size_t *starts, size_t nattrs, CUstream stream)
 {
 	guarded g = enter_healthy();
 	if (g.error)
 		return g.error;
 	bool named = stream && stream != CU_STREAM_LEGACY;
-	if (!dsts || !srcs || !sizes || !count || count > BATCH_MOST || !attrs || !starts || !nattrs || nattrs > count || !named || starts[0])
+	if (!dsts || !srcs || !sizes || !count || count > BATCH_MOST || !attrs || !starts || !nattrs ||
+		nattrs > count || !named || starts[0])
 		return CUDA_ERROR_INVALID_VALUE;
 	for (size_t i = 0; i < nattrs; i++)
-		if (attrs[i].srcAccessOrder < CU_MEMCPY_SRC_ACCESS_ORDER_STREAM || attrs[i].srcAccessOrder > CU_MEMCPY_SRC_ACCESS_ORDER_ANY ||
-				starts[i] >= count || (i && starts[i] <= starts[i - 1]))
+		if (attrs[i].srcAccessOrder < CU_MEMCPY_SRC_ACCESS_ORDER_STREAM ||
+			attrs[i].srcAccessOrder > CU_MEMCPY_SRC_ACCESS_ORDER_ANY || starts[i] >= count ||
+			(i && starts[i] <= starts[i - 1]))
 			return CUDA_ERROR_INVALID_VALUE;
 	CUresult r = CUDA_SUCCESS;
 	struct stream *s = stream_named(g.context, stream, &r);
@@ -217,7 +278,8 @@ CUresult cuMemcpyBatchAsync_v2(CUdeviceptr *dsts, CUdeviceptr *srcs, size_t *siz
 	struct work w;
 	struct copy_sides sides;
 	for (size_t i = 0; i < count; i++) {
-		r = sizes[i] ? copy_linear(dsts[i], COPY_UNIFIED, srcs[i], COPY_UNIFIED, sizes[i], &w, &sides) : CUDA_ERROR_INVALID_VALUE;
+		r = sizes[i] ? copy_linear(dsts[i], COPY_UNIFIED, srcs[i], COPY_UNIFIED, sizes[i], &w, &sides)
+			     : CUDA_ERROR_INVALID_VALUE;
 		if (r)
 			return r;
 	}
@@ -228,11 +290,11 @@ CUresult cuMemcpyBatchAsync_v2(CUdeviceptr *dsts, CUdeviceptr *srcs, size_t *siz
 	return r;
 }
 
-CUresult cuMemcpyBatchAsync(CUdeviceptr *dsts, CUdeviceptr *srcs, size_t *sizes, size_t count, CUmemcpyAttributes *attrs, size_t *starts,
-	size_t nattrs, size_t *bad, CUstream stream)
+CUresult cuMemcpyBatchAsync(CUdeviceptr *dsts, CUdeviceptr *srcs, size_t *sizes, size_t count,
+	CUmemcpyAttributes *attrs, size_t *starts, size_t nattrs, size_t *bad, CUstream stream)
 {
 	CUresult r = cuMemcpyBatchAsync_v2(dsts, srcs, sizes, count, attrs, starts, nattrs, stream);
 	if (r && bad)
-		*bad = SIZE_MAX;    /* not one operation of the batch in particular */
+		*bad = SIZE_MAX; /* not one operation of the batch in particular */
 	return r;
 }

@@ -11,11 +11,15 @@ handler x_texture;
 static bool shape(struct decoder *d, struct texture_op *x)
 {
 	x->layered = has(d, MOD_A1D) || has(d, MOD_A2D);
-	x->dimensions = has(d, MOD_G3D) ? 3 : has(d, MOD_G2D) || has(d, MOD_A2D) ? 2 : has(d, MOD_G1D) || has(d, MOD_A1D) ? 1 : 0;
+	x->dimensions = has(d, MOD_G3D)                      ? 3
+			: has(d, MOD_G2D) || has(d, MOD_A2D) ? 2
+			: has(d, MOD_G1D) || has(d, MOD_A1D) ? 1
+							     : 0;
 	return x->dimensions;
 }
 
-/* [object, coordinates]: a register or a vector; what a layer needs comes first, what only fills up comes last. */
+/* [object, coordinates]: a register or a vector; what a layer needs comes first, what only fills up comes
+ * last. */
 static bool place(struct decoder *d, struct texture_op *x, const struct ptx_operand *o)
 {
 	if (!o->addr || o->kind != OP_VEC || o->n != 2 || o->vec[0].kind != OP_REG)
@@ -31,7 +35,8 @@ static bool place(struct decoder *d, struct texture_op *x, const struct ptx_oper
 	return true;
 }
 
-static bool values(struct decoder *d, struct texture_op *x, const struct ptx_operand *o, bool write, unsigned width)
+static bool values(
+	struct decoder *d, struct texture_op *x, const struct ptx_operand *o, bool write, unsigned width)
 {
 	const struct ptx_operand *v = o->kind == OP_VEC ? o->vec : o;
 	unsigned n = o->kind == OP_VEC ? o->n : 1;
@@ -42,27 +47,34 @@ static bool values(struct decoder *d, struct texture_op *x, const struct ptx_ope
 		if (v[k].kind == OP_SINK)
 			x->value[k] = NONE;
 		else
-			x->value[k] = write ? target(d, &v[k], width, false) : source(d, &v[k], width == 8 ? T_B64 : T_B32, width);
+			x->value[k] = write ? target(d, &v[k], width, false)
+					    : source(d, &v[k], width == 8 ? T_B64 : T_B32, width);
 	}
 	return true;
 }
 
 static bool texture(struct decoder *d, struct texture_op *x)
 {
-	static const uint8_t known[] = {MOD_G1D, MOD_G2D, MOD_G3D, MOD_A1D, MOD_A2D, MOD_LEVEL, MOD_GRAD, MOD_RIGHT, MOD_BFRAG, MOD_AFRAG};
+	static const uint8_t known[] = {MOD_G1D, MOD_G2D, MOD_G3D, MOD_A1D, MOD_A2D, MOD_LEVEL, MOD_GRAD,
+		MOD_RIGHT, MOD_BFRAG, MOD_AFRAG};
 	const struct ptx_insn *i = d->i;
 	const struct ptx_mnem *m = i->m;
 	bool gather = op_is(d, "tld4");
-	unsigned n = has(d, MOD_LEVEL) ? 3 : has(d, MOD_GRAD) ? 4 : 2;  /* without mipmaps there is one level */
-	if (m->unknown || !only_mods(m, known, sizeof known) || m->ntypes != 2 || i->nop != n || i->op[0].dual || !shape(d, x))
+	unsigned n = has(d, MOD_LEVEL)  ? 3
+		     : has(d, MOD_GRAD) ? 4
+					: 2; /* without mipmaps there is one level */
+	if (m->unknown || !only_mods(m, known, sizeof known) || m->ntypes != 2 || i->nop != n ||
+		i->op[0].dual || !shape(d, x))
 		return false;
-	if ((m->types[0] != T_F32 && m->types[0] != T_S32 && m->types[0] != T_U32) || (m->types[1] != T_F32 && m->types[1] != T_S32))
+	if ((m->types[0] != T_F32 && m->types[0] != T_S32 && m->types[0] != T_U32) ||
+		(m->types[1] != T_F32 && m->types[1] != T_S32))
 		return false;
 	x->what = gather ? TEX_GATHER : TEX_FETCH;
 	x->whole = m->types[1] == T_S32;
 	x->reads_float = m->types[0] == T_F32;
 	x->component = has(d, MOD_BFRAG) ? 2 : has(d, MOD_AFRAG) ? 3 : 0;
-	if (gather && (x->whole || x->dimensions != 2 || !(has(d, MOD_RIGHT) || has(d, MOD_BFRAG) || has(d, MOD_AFRAG))))
+	if (gather && (x->whole || x->dimensions != 2 ||
+			      !(has(d, MOD_RIGHT) || has(d, MOD_BFRAG) || has(d, MOD_AFRAG))))
 		return false;
 	return place(d, x, &i->op[1]) && values(d, x, &i->op[0], true, 4);
 }
@@ -72,7 +84,8 @@ static bool query(struct decoder *d, struct texture_op *x)
 	static const uint8_t known[] = {MOD_WIDTH, MOD_HEIGHT, MOD_DEPTH};
 	const struct ptx_insn *i = d->i;
 	const struct ptx_operand *o = &i->op[1];
-	if (i->m->unknown || !only_mods(i->m, known, sizeof known) || i->nop != 2 || !o->addr || o->kind != OP_REG)
+	if (i->m->unknown || !only_mods(i->m, known, sizeof known) || i->nop != 2 || !o->addr ||
+		o->kind != OP_REG)
 		return false;
 	x->what = TEX_QUERY;
 	x->component = has(d, MOD_HEIGHT) ? QUERY_HEIGHT : has(d, MOD_DEPTH) ? QUERY_DEPTH : QUERY_WIDTH;
@@ -82,11 +95,12 @@ static bool query(struct decoder *d, struct texture_op *x)
 
 static bool surface(struct decoder *d, struct texture_op *x)
 {
-	static const uint8_t known[] = {MOD_BFRAG, MOD_G1D, MOD_G2D, MOD_G3D, MOD_A1D, MOD_A2D, MOD_TRAP, MOD_CLAMP, MOD_ZERO, MOD_CA, MOD_CG, MOD_CS,
-		MOD_CV, MOD_WB, MOD_WT};
+	static const uint8_t known[] = {MOD_BFRAG, MOD_G1D, MOD_G2D, MOD_G3D, MOD_A1D, MOD_A2D, MOD_TRAP,
+		MOD_CLAMP, MOD_ZERO, MOD_CA, MOD_CG, MOD_CS, MOD_CV, MOD_WB, MOD_WT};
 	const struct ptx_insn *i = d->i;
 	bool load = op_is(d, "suld");
-	if (i->m->unknown || !only_mods(i->m, known, sizeof known) || !has(d, MOD_BFRAG) || i->m->ntypes != 1 || i->nop != 2 || !shape(d, x))
+	if (i->m->unknown || !only_mods(i->m, known, sizeof known) || !has(d, MOD_BFRAG) ||
+		i->m->ntypes != 1 || i->nop != 2 || !shape(d, x))
 		return false;
 	x->what = load ? SURF_LOAD : SURF_STORE;
 	x->whole = true;
@@ -94,12 +108,14 @@ static bool surface(struct decoder *d, struct texture_op *x)
 	x->outside = has(d, MOD_ZERO) ? OUT_ZERO : has(d, MOD_CLAMP) ? OUT_CLAMP : OUT_TRAP;
 	if (!x->bytes || x->bytes > 8)
 		return false;
-	return place(d, x, &i->op[load ? 1 : 0]) && values(d, x, &i->op[load ? 0 : 1], load, x->bytes == 8 ? 8 : 4);
+	return place(d, x, &i->op[load ? 1 : 0]) &&
+	       values(d, x, &i->op[load ? 0 : 1], load, x->bytes == 8 ? 8 : 4);
 }
 
 bool decode_texture(struct decoder *d)
 {
-	bool tex = op_is(d, "tex") || op_is(d, "tld4"), asks = op_is(d, "txq") || op_is(d, "suq"), surf = op_is(d, "suld") || op_is(d, "sust");
+	bool tex = op_is(d, "tex") || op_is(d, "tld4"), asks = op_is(d, "txq") || op_is(d, "suq"),
+	     surf = op_is(d, "suld") || op_is(d, "sust");
 	if (!tex && !asks && !surf)
 		return false;
 	struct texture_op *x = arena_alloc(d->m->arena, sizeof *x);

@@ -33,7 +33,10 @@ CUresult soft_unsupported(const char *name)
 	return CUDA_ERROR_NOT_SUPPORTED;
 }
 
-CUresult cuInit(unsigned flags) { return flags ? CUDA_ERROR_INVALID_VALUE : state_init(); }
+CUresult cuInit(unsigned flags)
+{
+	return flags ? CUDA_ERROR_INVALID_VALUE : state_init();
+}
 
 CUresult cuDriverGetVersion(int *version)
 {
@@ -54,7 +57,10 @@ CUresult cuDeviceGetCount(int *count)
 	return CUDA_SUCCESS;
 }
 
-static bool valid(CUdevice d) { return d >= 0 && d < soft.devices; }
+static bool valid(CUdevice d)
+{
+	return d >= 0 && d < soft.devices;
+}
 
 CUresult cuDeviceGet(CUdevice *out, int ordinal)
 {
@@ -100,7 +106,7 @@ static void uuid_make(CUuuid *u, CUdevice d)
 		h[half] ^= h[half] >> 29;
 	}
 	memcpy(u->bytes, h, sizeof u->bytes);
-	u->bytes[6] = (char)((u->bytes[6] & 0x0f) | 0x80);      /* version 8: made by a rule of our own */
+	u->bytes[6] = (char)((u->bytes[6] & 0x0f) | 0x80); /* version 8: made by a rule of our own */
 	u->bytes[8] = (char)((u->bytes[8] & 0x3f) | 0x80);
 }
 
@@ -116,7 +122,10 @@ CUresult cuDeviceGetUuid_v2(CUuuid *uuid, CUdevice d)
 	uuid_make(uuid, d);
 	return CUDA_SUCCESS;
 }
-CUresult cuDeviceGetUuid(CUuuid *uuid, CUdevice d) { return cuDeviceGetUuid_v2(uuid, d); }
+CUresult cuDeviceGetUuid(CUuuid *uuid, CUdevice d)
+{
+	return cuDeviceGetUuid_v2(uuid, d);
+}
 
 CUresult cuDeviceTotalMem_v2(size_t *bytes, CUdevice d)
 {
@@ -140,7 +149,8 @@ CUresult cuDeviceTotalMem(unsigned *bytes, CUdevice d)
 	return r;
 }
 
-/* Values of attributes 1.. in order; -1: special. As compute capability 7.5 has them, without what this device does not offer. */
+/* Values of attributes 1.. in order; -1: special. As compute capability 7.5 has them, without what this
+ * device does not offer. */
 static const int attributes[] = {
 	[CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK] = THREADS_BLOCK,
 	[CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X] = 1024,
@@ -234,27 +244,22 @@ static const int attributes[] = {
 	[CU_DEVICE_ATTRIBUTE_HOST_NUMA_ID] = -1,
 	[CU_DEVICE_ATTRIBUTE_ONLY_PARTIAL_HOST_NATIVE_ATOMIC_SUPPORTED] = 0,
 };
-_Static_assert(sizeof attributes / sizeof *attributes == CU_DEVICE_ATTRIBUTE_MAX, "the table ends with the last attribute");
+_Static_assert(sizeof attributes / sizeof *attributes == CU_DEVICE_ATTRIBUTE_MAX,
+	"the table ends with the last attribute");
 
 static int attribute_value(CUdevice_attribute a, CUdevice d)
 {
 	switch (a) {
-	case CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT:
-		return (int)soft.workers;
-	case CU_DEVICE_ATTRIBUTE_KERNEL_EXEC_TIMEOUT:
-		return soft.time_limit > 0;
-	case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR:
-		return soft.major;
-	case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR:
-		return soft.minor;
-	case CU_DEVICE_ATTRIBUTE_PCI_DEVICE_ID:     /* no such slot exists, but programs tell devices apart by it */
+	case CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT: return (int)soft.workers;
+	case CU_DEVICE_ATTRIBUTE_KERNEL_EXEC_TIMEOUT: return soft.time_limit > 0;
+	case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR: return soft.major;
+	case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR: return soft.minor;
+	case CU_DEVICE_ATTRIBUTE_PCI_DEVICE_ID: /* no such slot exists, but programs tell devices apart by it
+						 */
 		return d;
-	case CU_DEVICE_ATTRIBUTE_PCI_BUS_ID:
-		return 0;
-	case CU_DEVICE_ATTRIBUTE_PCI_DOMAIN_ID:
-		return 0xffff;
-	default:
-		return attributes[a];
+	case CU_DEVICE_ATTRIBUTE_PCI_BUS_ID: return 0;
+	case CU_DEVICE_ATTRIBUTE_PCI_DOMAIN_ID: return 0xffff;
+	default: return attributes[a];
 	}
 }
 
@@ -295,9 +300,16 @@ CUresult cuDeviceGetProperties(CUdevprop *p, CUdevice d)
 	if (!valid(d))
 		return CUDA_ERROR_INVALID_DEVICE;
 	*p = (CUdevprop){
-		.maxThreadsPerBlock = THREADS_BLOCK, .maxThreadsDim = {1024, 1024, 64}, .maxGridSize = {2147483647, 65535, 65535},
-		.sharedMemPerBlock = SHARED_BLOCK, .totalConstantMemory = 65536, .SIMDWidth = 32, .memPitch = 2147483647,
-		.regsPerBlock = 65536, .clockRate = attributes[CU_DEVICE_ATTRIBUTE_CLOCK_RATE], .textureAlign = 512,
+		.maxThreadsPerBlock = THREADS_BLOCK,
+		.maxThreadsDim = {1024, 1024, 64},
+		.maxGridSize = {2147483647, 65535, 65535},
+		.sharedMemPerBlock = SHARED_BLOCK,
+		.totalConstantMemory = 65536,
+		.SIMDWidth = 32,
+		.memPitch = 2147483647,
+		.regsPerBlock = 65536,
+		.clockRate = attributes[CU_DEVICE_ATTRIBUTE_CLOCK_RATE],
+		.textureAlign = 512,
 	};
 	return CUDA_SUCCESS;
 }
@@ -321,7 +333,8 @@ CUresult cuDeviceGetPCIBusId(char *out, int n, CUdevice d)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (!valid(d))
 		return CUDA_ERROR_INVALID_DEVICE;
-	snprintf(out, (size_t)n, "%04X:%02X:%02X.0", attribute_value(CU_DEVICE_ATTRIBUTE_PCI_DOMAIN_ID, d), 0, d & 0xff);
+	snprintf(out, (size_t)n, "%04X:%02X:%02X.0", attribute_value(CU_DEVICE_ATTRIBUTE_PCI_DOMAIN_ID, d), 0,
+		d & 0xff);
 	return CUDA_SUCCESS;
 }
 
@@ -359,7 +372,8 @@ CUresult cuDeviceGetP2PAttribute(int *out, CUdevice_P2PAttribute a, CUdevice d, 
 	guarded g = enter();
 	if (g.error)
 		return g.error;
-	if (!out || a < CU_DEVICE_P2P_ATTRIBUTE_PERFORMANCE_RANK || a > CU_DEVICE_P2P_ATTRIBUTE_ONLY_PARTIAL_NATIVE_ATOMIC_SUPPORTED)
+	if (!out || a < CU_DEVICE_P2P_ATTRIBUTE_PERFORMANCE_RANK ||
+		a > CU_DEVICE_P2P_ATTRIBUTE_ONLY_PARTIAL_NATIVE_ATOMIC_SUPPORTED)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (!valid(d) || !valid(peer) || d == peer)
 		return CUDA_ERROR_INVALID_DEVICE;
@@ -385,9 +399,10 @@ CUresult cuDeviceGetTexture1DLinearMaxWidth(size_t *out, CUarray_format format, 
 	guarded g = enter();
 	if (g.error)
 		return g.error;
-	bool known = format == CU_AD_FORMAT_UNSIGNED_INT8 || format == CU_AD_FORMAT_UNSIGNED_INT16 || format == CU_AD_FORMAT_UNSIGNED_INT32 ||
-		format == CU_AD_FORMAT_SIGNED_INT8 || format == CU_AD_FORMAT_SIGNED_INT16 || format == CU_AD_FORMAT_SIGNED_INT32 ||
-		format == CU_AD_FORMAT_HALF || format == CU_AD_FORMAT_FLOAT;
+	bool known = format == CU_AD_FORMAT_UNSIGNED_INT8 || format == CU_AD_FORMAT_UNSIGNED_INT16 ||
+		     format == CU_AD_FORMAT_UNSIGNED_INT32 || format == CU_AD_FORMAT_SIGNED_INT8 ||
+		     format == CU_AD_FORMAT_SIGNED_INT16 || format == CU_AD_FORMAT_SIGNED_INT32 ||
+		     format == CU_AD_FORMAT_HALF || format == CU_AD_FORMAT_FLOAT;
 	if (!out || !known || (channels != 1 && channels != 2 && channels != 4))
 		return CUDA_ERROR_INVALID_VALUE;
 	if (!valid(d))
@@ -396,7 +411,8 @@ CUresult cuDeviceGetTexture1DLinearMaxWidth(size_t *out, CUarray_format format, 
 	return CUDA_SUCCESS;
 }
 
-CUresult cuFlushGPUDirectRDMAWrites(CUflushGPUDirectRDMAWritesTarget target, CUflushGPUDirectRDMAWritesScope scope)
+CUresult cuFlushGPUDirectRDMAWrites(
+	CUflushGPUDirectRDMAWritesTarget target, CUflushGPUDirectRDMAWritesScope scope)
 {
 	guarded g = enter_healthy();
 	if (g.error)

@@ -43,7 +43,10 @@ CUresult cuEventDestroy_v2(CUevent h)
 	object_close(&e->object);
 	return CUDA_SUCCESS;
 }
-CUresult cuEventDestroy(CUevent h) { return cuEventDestroy_v2(h); }
+CUresult cuEventDestroy(CUevent h)
+{
+	return cuEventDestroy_v2(h);
+}
 
 CUresult event_record(struct event *e, struct stream *s)
 {
@@ -107,7 +110,10 @@ CUresult cuEventRecordWithFlags(CUevent h, CUstream stream, unsigned flags)
 	}
 	return event_record(e, s);
 }
-CUresult cuEventRecord(CUevent h, CUstream stream) { return cuEventRecordWithFlags(h, stream, 0); }
+CUresult cuEventRecord(CUevent h, CUstream stream)
+{
+	return cuEventRecordWithFlags(h, stream, 0);
+}
 
 CUresult cuStreamWaitEvent(CUstream stream, CUevent h, unsigned flags)
 {
@@ -141,7 +147,7 @@ CUresult cuStreamWaitEvent(CUstream stream, CUevent h, unsigned flags)
 CUresult cuEventQuery(CUevent h)
 {
 	if (!h)
-		return CUDA_ERROR_INVALID_HANDLE;   /* even before cuInit */
+		return CUDA_ERROR_INVALID_HANDLE; /* even before cuInit */
 	guarded g = enter_healthy();
 	if (g.error)
 		return g.error;
@@ -193,7 +199,10 @@ CUresult cuEventElapsedTime_v2(float *ms, CUevent start, CUevent end)
 	*ms = (float)((double)(int64_t)(b->mark->time - a->mark->time) / 1e6);
 	return CUDA_SUCCESS;
 }
-CUresult cuEventElapsedTime(float *ms, CUevent start, CUevent end) { return cuEventElapsedTime_v2(ms, start, end); }
+CUresult cuEventElapsedTime(float *ms, CUevent start, CUevent end)
+{
+	return cuEventElapsedTime_v2(ms, start, end);
+}
 
 /* ---- a whole context as one stream */
 

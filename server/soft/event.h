@@ -9,9 +9,9 @@ struct capture;
 struct event {
 	struct object object;
 	unsigned flags;
-	struct mark *mark;          /* NULL: never recorded */
-	struct capture *capture;    /* recorded last in a capturing stream: a reference */
-	struct node **tips;         /* nodes that a wait for it depends on */
+	struct mark *mark; /* NULL: never recorded */
+	struct capture *capture; /* recorded last in a capturing stream: a reference */
+	struct node **tips; /* nodes that a wait for it depends on */
 	unsigned ntips;
 };
 

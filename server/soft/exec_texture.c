@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Textures and surfaces: fetches with every address mode, point and linear filtering, gathers, queries, and untyped surface access. Filtering is
- * the hardware's: weights have 8 bits of fraction.
+/* Textures and surfaces: fetches with every address mode, point and linear filtering, gathers, queries, and
+ * untyped surface access. Filtering is the hardware's: weights have 8 bits of fraction.
  *
- * Thread rule: a handler touches the warp that it is given, reads texture objects, and device memory as the kernel says. */
+ * Thread rule: a handler touches the warp that it is given, reads texture objects, and device memory as the
+ * kernel says. */
 #include "server/soft/exec_texture.h"
 #include <math.h>
 #include <string.h>
@@ -15,7 +16,10 @@ enum { ILLEGAL_ADDRESS = 700, LAUNCH_FAILED = 719 };
 
 const struct op *x_texture(struct warp *w, const struct op *o);
 
-union texel { float f[4]; uint32_t u[4]; };
+union texel {
+	float f[4];
+	uint32_t u[4];
+};
 
 static float half_float(uint16_t h)
 {
@@ -75,9 +79,7 @@ static void channel(const struct texture *t, const uint8_t *p, bool reads_float,
 		out->f[c] = half_float(v);
 		break;
 	}
-	default:
-		memcpy(&out->u[c], p + 4 * c, 4);
-		break;
+	default: memcpy(&out->u[c], p + 4 * c, 4); break;
 	}
 }
 
@@ -87,26 +89,22 @@ static int64_t bring_in(int64_t i, int64_t n, enum texture_mode mode)
 	if (i >= 0 && i < n)
 		return i;
 	switch (mode) {
-	case TEXTURE_WRAP:
-		return ((i % n) + n) % n;
-	case TEXTURE_MIRROR:
-		i = ((i % (2 * n)) + 2 * n) % (2 * n);
-		return i < n ? i : 2 * n - 1 - i;
-	case TEXTURE_BORDER:
-		return -1;
-	default:
-		return i < 0 ? 0 : n - 1;
+	case TEXTURE_WRAP: return ((i % n) + n) % n;
+	case TEXTURE_MIRROR: i = ((i % (2 * n)) + 2 * n) % (2 * n); return i < n ? i : 2 * n - 1 - i;
+	case TEXTURE_BORDER: return -1;
+	default: return i < 0 ? 0 : n - 1;
 	}
 }
 
-static union texel texel(const struct texture *t, const struct texture_op *x, const int64_t *at, int64_t layer)
+static union texel texel(
+	const struct texture *t, const struct texture_op *x, const int64_t *at, int64_t layer)
 {
 	union texel v = {.u = {0}};
 	int64_t size[3] = {(int64_t)t->width, (int64_t)t->height, (int64_t)t->depth}, i[3] = {0, 0, 0};
 	for (unsigned k = 0; k < x->dimensions; k++) {
 		enum texture_mode mode = t->mode[k];
 		if (t->buffer)
-			mode = TEXTURE_BORDER;      /* past the end of linear memory there are zeros */
+			mode = TEXTURE_BORDER; /* past the end of linear memory there are zeros */
 		else if (!t->normalized && (mode == TEXTURE_WRAP || mode == TEXTURE_MIRROR))
 			mode = TEXTURE_CLAMP;
 		i[k] = bring_in(at[k], size[k], mode);
@@ -118,7 +116,9 @@ static union texel texel(const struct texture *t, const struct texture_op *x, co
 	}
 	if (x->layered)
 		i[2] = layer < 0 ? 0 : layer >= size[2] ? size[2] - 1 : layer;
-	const uint8_t *p = (const uint8_t *)(uintptr_t)(t->base + (uint64_t)i[2] * t->slice + (uint64_t)i[1] * t->pitch + (uint64_t)i[0] * t->element);
+	const uint8_t *p =
+		(const uint8_t *)(uintptr_t)(t->base + (uint64_t)i[2] * t->slice + (uint64_t)i[1] * t->pitch +
+					     (uint64_t)i[0] * t->element);
 	for (unsigned c = 0; c < t->channels; c++)
 		channel(t, p, x->reads_float, &v, c);
 	return v;
@@ -129,12 +129,13 @@ static double position(const struct texture *t, float u, unsigned k)
 {
 	size_t n = k == 0 ? t->width : k == 1 ? t->height : t->depth;
 	double p = t->normalized ? (double)u * (double)n : (double)u;
-	if (!(p > -1e9))        /* not a number, too */
+	if (!(p > -1e9)) /* not a number, too */
 		p = -1e9;
 	return p < 1e9 ? p : 1e9;
 }
 
-static union texel filtered(const struct texture *t, const struct texture_op *x, const float *u, int64_t layer)
+static union texel filtered(
+	const struct texture *t, const struct texture_op *x, const float *u, int64_t layer)
 {
 	int64_t low[3];
 	float part[3];
@@ -161,7 +162,8 @@ static union texel filtered(const struct texture *t, const struct texture_op *x,
 	return sum;
 }
 
-static union texel fetch(const struct warp *w, const struct texture *t, const struct texture_op *x, uint32_t l)
+static union texel fetch(
+	const struct warp *w, const struct texture *t, const struct texture_op *x, uint32_t l)
 {
 	int64_t at[3], layer = x->layered ? (int64_t)REG(w, uint32_t, x->layer)[l] : 0;
 	float u[3];
@@ -174,11 +176,13 @@ static union texel fetch(const struct warp *w, const struct texture *t, const st
 		}
 	}
 	bool floats = x->reads_float && (!t->integers || t->format >= TEXTURE_HALF);
-	return t->filter && !x->whole && floats && !t->buffer ? filtered(t, x, u, layer) : texel(t, x, at, layer);
+	return t->filter && !x->whole && floats && !t->buffer ? filtered(t, x, u, layer)
+							      : texel(t, x, at, layer);
 }
 
 /* One component of the four texels that a filter would use, from the lower left one counterclockwise. */
-static union texel gather(const struct warp *w, const struct texture *t, const struct texture_op *x, uint32_t l)
+static union texel gather(
+	const struct warp *w, const struct texture *t, const struct texture_op *x, uint32_t l)
 {
 	static const uint8_t dx[4] = {0, 1, 1, 0}, dy[4] = {1, 1, 0, 0};
 	int64_t low[2], layer = x->layered ? (int64_t)REG(w, uint32_t, x->layer)[l] : 0;
@@ -193,9 +197,11 @@ static union texel gather(const struct warp *w, const struct texture *t, const s
 }
 
 /* Where a surface access goes. 0, or the fault; *p NULL: outside, and that is allowed. */
-static int surface_place(const struct warp *w, const struct texture *t, const struct texture_op *x, uint32_t l, uint8_t **p)
+static int surface_place(
+	const struct warp *w, const struct texture *t, const struct texture_op *x, uint32_t l, uint8_t **p)
 {
-	int64_t size[3] = {(int64_t)(t->width * t->element), (int64_t)t->height, (int64_t)t->depth}, i[3] = {0, 0, 0};
+	int64_t size[3] = {(int64_t)(t->width * t->element), (int64_t)t->height, (int64_t)t->depth},
+		i[3] = {0, 0, 0};
 	int64_t width = x->n * x->bytes;
 	for (unsigned k = 0; k < x->dimensions; k++)
 		i[k] = REG(w, int32_t, x->at[k])[l];
@@ -214,7 +220,8 @@ static int surface_place(const struct warp *w, const struct texture *t, const st
 			return 0;
 		i[k] = i[k] < 0 ? 0 : last / (k ? 1 : width) * (k ? 1 : width);
 	}
-	*p = (uint8_t *)(uintptr_t)(t->base + (uint64_t)i[2] * t->slice + (uint64_t)i[1] * t->pitch + (uint64_t)i[0]);
+	*p = (uint8_t *)(uintptr_t)(t->base + (uint64_t)i[2] * t->slice + (uint64_t)i[1] * t->pitch +
+				    (uint64_t)i[0]);
 	return 0;
 }
 
@@ -236,7 +243,8 @@ static int surface(struct warp *w, const struct texture *t, const struct texture
 			else
 				REG(w, uint32_t, x->value[k])[l] = (uint32_t)v;
 		} else if (p) {
-			v = x->bytes == 8 ? REG(w, uint64_t, x->value[k])[l] : REG(w, uint32_t, x->value[k])[l];
+			v = x->bytes == 8 ? REG(w, uint64_t, x->value[k])[l]
+					  : REG(w, uint32_t, x->value[k])[l];
 			memcpy(p + k * x->bytes, &v, x->bytes);
 		}
 	}
@@ -251,7 +259,8 @@ static uint32_t query(const struct texture *t, unsigned what)
 const struct op *x_texture(struct warp *w, const struct op *o)
 {
 	const struct texture_op *x = o->p;
-	FOR_LANES(w, l) {
+	FOR_LANES(w, l)
+	{
 		const struct texture *t = texture_at(REG(w, uint64_t, x->handle)[l]);
 		bool wants_surface = x->what == SURF_LOAD || x->what == SURF_STORE;
 		if (!t || (x->what != TEX_QUERY && t->surface != wants_surface))

@@ -11,16 +11,16 @@ enum { QUERY_WIDTH, QUERY_HEIGHT, QUERY_DEPTH };
 enum { OUT_TRAP, OUT_CLAMP, OUT_ZERO };
 
 struct texture_op {
-	uint8_t what;                   /* TEX_..., SURF_... */
-	uint8_t dimensions;             /* coordinates, the layer apart */
-	bool layered;                   /* the first coordinate is the layer */
-	bool whole;                     /* coordinates are integers */
-	bool reads_float;               /* the destination's type */
-	uint8_t n;                      /* elements of the vector */
-	uint8_t bytes;                  /* SURF: of each */
-	uint8_t component;              /* TEX_GATHER; TEX_QUERY: what is asked */
-	uint8_t outside;                /* SURF: OUT_... */
-	uint32_t handle;                /* slots */
+	uint8_t what; /* TEX_..., SURF_... */
+	uint8_t dimensions; /* coordinates, the layer apart */
+	bool layered; /* the first coordinate is the layer */
+	bool whole; /* coordinates are integers */
+	bool reads_float; /* the destination's type */
+	uint8_t n; /* elements of the vector */
+	uint8_t bytes; /* SURF: of each */
+	uint8_t component; /* TEX_GATHER; TEX_QUERY: what is asked */
+	uint8_t outside; /* SURF: OUT_... */
+	uint32_t handle; /* slots */
 	uint32_t layer, at[3];
-	uint32_t value[4];              /* UINT32_MAX: not wanted */
+	uint32_t value[4]; /* UINT32_MAX: not wanted */
 };

@@ -17,66 +17,47 @@ size_t function_shared_most(const struct function *f)
 	size_t fixed = engine_function_info(f->code)->shared_bytes;
 	if (f->settings.dynamic_shared >= 0)
 		return (size_t)f->settings.dynamic_shared > SHARED_BLOCK ? (size_t)f->settings.dynamic_shared
-			: fixed < SHARED_BLOCK ? SHARED_BLOCK - fixed : 0;
+		       : fixed < SHARED_BLOCK                            ? SHARED_BLOCK - fixed
+									 : 0;
 	return fixed < SHARED_BLOCK ? SHARED_BLOCK - fixed : 0;
 }
 
-CUresult function_attribute(const struct engine_function *code, const struct function_settings *s, CUfunction_attribute a, int *out)
+CUresult function_attribute(const struct engine_function *code, const struct function_settings *s,
+	CUfunction_attribute a, int *out)
 {
 	const struct engine_function_info *info = engine_function_info(code);
 	if (!out)
 		return CUDA_ERROR_INVALID_VALUE;
 	switch (a) {
-	case CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK:
-		*out = info->max_threads;
-		break;
-	case CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES:
-		*out = (int)info->shared_bytes;
-		break;
-	case CU_FUNC_ATTRIBUTE_CONST_SIZE_BYTES:
-		*out = (int)info->const_bytes;
-		break;
-	case CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES:
-		*out = (int)info->local_bytes;
-		break;
-	case CU_FUNC_ATTRIBUTE_NUM_REGS:
-		*out = info->registers;
-		break;
+	case CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK: *out = info->max_threads; break;
+	case CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES: *out = (int)info->shared_bytes; break;
+	case CU_FUNC_ATTRIBUTE_CONST_SIZE_BYTES: *out = (int)info->const_bytes; break;
+	case CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES: *out = (int)info->local_bytes; break;
+	case CU_FUNC_ATTRIBUTE_NUM_REGS: *out = info->registers; break;
 	case CU_FUNC_ATTRIBUTE_PTX_VERSION:
-	case CU_FUNC_ATTRIBUTE_BINARY_VERSION:
-		*out = soft.major * 10 + soft.minor;
-		break;
-	case CU_FUNC_ATTRIBUTE_CACHE_MODE_CA:
-		*out = 0;
-		break;
+	case CU_FUNC_ATTRIBUTE_BINARY_VERSION: *out = soft.major * 10 + soft.minor; break;
+	case CU_FUNC_ATTRIBUTE_CACHE_MODE_CA: *out = 0; break;
 	case CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES:
-		*out = s->dynamic_shared >= 0 ? s->dynamic_shared
-			: info->shared_bytes < SHARED_BLOCK ? (int)(SHARED_BLOCK - info->shared_bytes) : 0;
+		*out = s->dynamic_shared >= 0              ? s->dynamic_shared
+		       : info->shared_bytes < SHARED_BLOCK ? (int)(SHARED_BLOCK - info->shared_bytes)
+							   : 0;
 		break;
-	case CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT:
-		*out = s->carveout;
-		break;
-	case CU_FUNC_ATTRIBUTE_CLUSTER_SIZE_MUST_BE_SET:
-		*out = s->must_set;
-		break;
+	case CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT: *out = s->carveout; break;
+	case CU_FUNC_ATTRIBUTE_CLUSTER_SIZE_MUST_BE_SET: *out = s->must_set; break;
 	case CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH:
 	case CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_HEIGHT:
 	case CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_DEPTH:
 		*out = s->cluster[a - CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH];
 		break;
-	case CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED:
-		*out = s->non_portable;
-		break;
-	case CU_FUNC_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE:
-		*out = s->scheduling;
-		break;
-	default:
-		return CUDA_ERROR_INVALID_VALUE;
+	case CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED: *out = s->non_portable; break;
+	case CU_FUNC_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE: *out = s->scheduling; break;
+	default: return CUDA_ERROR_INVALID_VALUE;
 	}
 	return CUDA_SUCCESS;
 }
 
-CUresult function_set(const struct engine_function *code, struct function_settings *s, CUfunction_attribute a, int value)
+CUresult function_set(
+	const struct engine_function *code, struct function_settings *s, CUfunction_attribute a, int value)
 {
 	switch (a) {
 	case CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES: {
@@ -99,8 +80,7 @@ CUresult function_set(const struct engine_function *code, struct function_settin
 			return CUDA_ERROR_INVALID_VALUE;
 		s->scheduling = value;
 		return CUDA_SUCCESS;
-	default:
-		return CUDA_ERROR_INVALID_VALUE;
+	default: return CUDA_ERROR_INVALID_VALUE;
 	}
 }
 
@@ -149,7 +129,8 @@ CUresult cuFuncSetSharedMemConfig(CUfunction h, CUsharedconfig config)
 	guarded g = enter_function(h, &f);
 	if (g.error)
 		return g.error;
-	return (unsigned)config > CU_SHARED_MEM_CONFIG_EIGHT_BYTE_BANK_SIZE ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
+	return (unsigned)config > CU_SHARED_MEM_CONFIG_EIGHT_BYTE_BANK_SIZE ? CUDA_ERROR_INVALID_VALUE
+									    : CUDA_SUCCESS;
 }
 
 CUresult cuFuncGetModule(CUmodule *out, CUfunction h)
@@ -212,7 +193,10 @@ CUresult cuFuncLoad(CUfunction h)
 
 /* ---- occupancy */
 
-static size_t round_up(size_t n, size_t to) { return (n + to - 1) / to * to; }
+static size_t round_up(size_t n, size_t to)
+{
+	return (n + to - 1) / to * to;
+}
 
 /* Blocks of that shape that a multiprocessor of the presented device holds at once. */
 int function_blocks(const struct function *f, size_t threads, size_t dynamic)
@@ -229,10 +213,11 @@ int function_blocks(const struct function *f, size_t threads, size_t dynamic)
 		n = SHARED_MULTIPROCESSOR / round_up(shared, 256);
 	if (n > REGISTERS_MULTIPROCESSOR / registers)
 		n = REGISTERS_MULTIPROCESSOR / registers;
-	return n ? (int)n : 1;      /* what may be launched at all runs */
+	return n ? (int)n : 1; /* what may be launched at all runs */
 }
 
-CUresult cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int *blocks, CUfunction h, int threads, size_t shared, unsigned flags)
+CUresult cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(
+	int *blocks, CUfunction h, int threads, size_t shared, unsigned flags)
 {
 	struct function *f;
 	guarded g = enter_function(h, &f);
@@ -248,8 +233,8 @@ CUresult cuOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, CUfunction h, 
 	return cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(blocks, h, threads, shared, 0);
 }
 
-CUresult cuOccupancyMaxPotentialBlockSizeWithFlags(int *grid, int *block, CUfunction h, CUoccupancyB2DSize shared_of, size_t shared,
-	int limit, unsigned flags)
+CUresult cuOccupancyMaxPotentialBlockSizeWithFlags(int *grid, int *block, CUfunction h,
+	CUoccupancyB2DSize shared_of, size_t shared, int limit, unsigned flags)
 {
 	if (!grid || !block || flags & ~(unsigned)CU_OCCUPANCY_DISABLE_CACHING_OVERRIDE)
 		return CUDA_ERROR_INVALID_VALUE;
@@ -262,7 +247,8 @@ CUresult cuOccupancyMaxPotentialBlockSizeWithFlags(int *grid, int *block, CUfunc
 	for (int n = most; n > 0; n = (n - 1) / 32 * 32) {
 		int blocks;
 		/* the program's function is called without the lock */
-		r = cuOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, h, n, shared_of ? shared_of(n) : shared);
+		r = cuOccupancyMaxActiveBlocksPerMultiprocessor(
+			&blocks, h, n, shared_of ? shared_of(n) : shared);
 		if (r)
 			return r;
 		if (blocks * n > best) {
@@ -275,7 +261,8 @@ CUresult cuOccupancyMaxPotentialBlockSizeWithFlags(int *grid, int *block, CUfunc
 	*grid = blocks_of_best * (int)soft.workers;
 	return CUDA_SUCCESS;
 }
-CUresult cuOccupancyMaxPotentialBlockSize(int *grid, int *block, CUfunction h, CUoccupancyB2DSize shared_of, size_t shared, int limit)
+CUresult cuOccupancyMaxPotentialBlockSize(
+	int *grid, int *block, CUfunction h, CUoccupancyB2DSize shared_of, size_t shared, int limit)
 {
 	return cuOccupancyMaxPotentialBlockSizeWithFlags(grid, block, h, shared_of, shared, limit, 0);
 }
@@ -288,7 +275,8 @@ CUresult cuOccupancyAvailableDynamicSMemPerBlock(size_t *bytes, CUfunction h, in
 		return g.error;
 	if (!bytes || blocks <= 0 || threads <= 0 || blocks > BLOCKS_MULTIPROCESSOR)
 		return CUDA_ERROR_INVALID_VALUE;
-	size_t each = SHARED_MULTIPROCESSOR / (size_t)blocks / 256 * 256, fixed = engine_function_info(f->code)->shared_bytes;
+	size_t each = SHARED_MULTIPROCESSOR / (size_t)blocks / 256 * 256,
+	       fixed = engine_function_info(f->code)->shared_bytes;
 	size_t left = each > fixed ? each - fixed : 0, most = function_shared_most(f);
 	*bytes = left < most ? left : most;
 	return CUDA_SUCCESS;

@@ -49,7 +49,8 @@ bool node_depend(struct node *n, struct node *on)
 	return true;
 }
 
-struct node *node_create(struct graph *g, CUgraphNodeType type, struct work *w, struct node **deps, unsigned ndeps)
+struct node *node_create(
+	struct graph *g, CUgraphNodeType type, struct work *w, struct node **deps, unsigned ndeps)
 {
 	struct node *n = g->count < GRAPH_NODES ? calloc(1, sizeof *n) : NULL;
 	if (!n || !object_open(&n->object, KIND_NODE, NULL, node_finish)) {
@@ -114,7 +115,7 @@ bool node_reaches(struct node *from, struct node *on)
 	struct graph *g = from->graph;
 	struct node **stack = malloc(((size_t)g->count + 1) * sizeof *stack);
 	if (!stack)
-		return false;       /* the cautious answer: a capture with it ends as not joined */
+		return false; /* the cautious answer: a capture with it ends as not joined */
 	for (struct node *n = g->first; n; n = n->next)
 		n->mark = 0;
 	size_t depth = 0;
@@ -311,7 +312,8 @@ static CUresult edge(struct graph *g, CUgraphNode from, CUgraphNode to, struct n
 {
 	*a = object_find(from, KIND_NODE);
 	*b = object_find(to, KIND_NODE);
-	return *a && *b && (*a)->graph == g && (*b)->graph == g && *a != *b ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+	return *a && *b && (*a)->graph == g && (*b)->graph == g && *a != *b ? CUDA_SUCCESS
+									    : CUDA_ERROR_INVALID_VALUE;
 }
 
 static bool depends(const struct node *n, const struct node *on)
@@ -322,7 +324,8 @@ static bool depends(const struct node *n, const struct node *on)
 	return false;
 }
 
-CUresult cuGraphAddDependencies_v2(CUgraph h, const CUgraphNode *from, const CUgraphNode *to, const CUgraphEdgeData *data, size_t n)
+CUresult cuGraphAddDependencies_v2(
+	CUgraph h, const CUgraphNode *from, const CUgraphNode *to, const CUgraphEdgeData *data, size_t n)
 {
 	guarded g = enter();
 	if (g.error)
@@ -334,7 +337,8 @@ CUresult cuGraphAddDependencies_v2(CUgraph h, const CUgraphNode *from, const CUg
 		return CUDA_ERROR_NOT_SUPPORTED;
 	struct node *a, *b;
 	for (size_t i = 0; i < n; i++)
-		if (edge(graph, from[i], to[i], &a, &b) || depends(b, a))    /* a cycle shows when the graph is instantiated */
+		if (edge(graph, from[i], to[i], &a, &b) ||
+			depends(b, a)) /* a cycle shows when the graph is instantiated */
 			return CUDA_ERROR_INVALID_VALUE;
 	for (size_t i = 0; i < n; i++) {
 		edge(graph, from[i], to[i], &a, &b);
@@ -348,7 +352,8 @@ CUresult cuGraphAddDependencies(CUgraph h, const CUgraphNode *from, const CUgrap
 	return cuGraphAddDependencies_v2(h, from, to, NULL, n);
 }
 
-CUresult cuGraphRemoveDependencies_v2(CUgraph h, const CUgraphNode *from, const CUgraphNode *to, const CUgraphEdgeData *data, size_t n)
+CUresult cuGraphRemoveDependencies_v2(
+	CUgraph h, const CUgraphNode *from, const CUgraphNode *to, const CUgraphEdgeData *data, size_t n)
 {
 	guarded g = enter();
 	if (g.error)

@@ -5,50 +5,63 @@
 #pragma once
 #include "server/soft/stream.h"
 
-#define GRAPH_NODES (1u << 20)      /* of one graph */
+#define GRAPH_NODES (1u << 20) /* of one graph */
 
 struct node {
 	struct object object;
-	struct graph *graph;        /* not a reference: a graph owns its nodes */
-	struct node *next;          /* in order of creation */
+	struct graph *graph; /* not a reference: a graph owns its nodes */
+	struct node *next; /* in order of creation */
 	CUgraphNodeType type;
 	struct work work;
-	struct node **deps;         /* what it waits for */
+	struct node **deps; /* what it waits for */
 	unsigned ndeps;
-	uint64_t origin;            /* handle of the node that it was cloned from */
-	bool enabled;               /* in an executable graph */
-	bool has_copy;              /* copy tells what the program gave */
+	uint64_t origin; /* handle of the node that it was cloned from */
+	bool enabled; /* in an executable graph */
+	bool has_copy; /* copy tells what the program gave */
 	CUDA_MEMCPY3D copy;
-	CUcontext context;          /* as the program gave it */
-	void **pointers;            /* one per kernel parameter, for those who ask */
-	unsigned mark;              /* scratch for walks */
+	CUcontext context; /* as the program gave it */
+	void **pointers; /* one per kernel parameter, for those who ask */
+	unsigned mark; /* scratch for walks */
 	CUlaunchAttributeValue attributes[CU_LAUNCH_ATTRIBUTE_MAX];
 	bool has_attribute[CU_LAUNCH_ATTRIBUTE_MAX];
 };
 
 struct user_object;
-struct graph_user { struct user_object *object; unsigned count; };
+struct graph_user {
+	struct user_object *object;
+	unsigned count;
+};
 struct graph {
 	struct object object;
 	struct node *first, **last;
 	unsigned count;
 	uint64_t id;
-	struct node *owner;         /* a child graph's node */
+	struct node *owner; /* a child graph's node */
 	struct graph_user *users;
 	unsigned nusers;
 };
 
 /* Memory that a graph allocates: it stays at its address while any graph needs it. */
-struct graph_memory { unsigned refs; uint64_t p; };
+struct graph_memory {
+	unsigned refs;
+	uint64_t p;
+};
 
-/* One launch: the works in order, shared between launches, and the marks of the events that this launch records. */
-struct graph_run { unsigned refs, count; struct work *works; };
-struct graph_launch { struct graph_run *run; struct mark **marks; };
+/* One launch: the works in order, shared between launches, and the marks of the events that this launch
+ * records. */
+struct graph_run {
+	unsigned refs, count;
+	struct work *works;
+};
+struct graph_launch {
+	struct graph_run *run;
+	struct mark **marks;
+};
 
 struct graph_exec {
 	struct object object;
-	struct graph *graph;        /* its own copy */
-	struct graph_run *run;      /* NULL: to be made at the next launch */
+	struct graph *graph; /* its own copy */
+	struct graph_run *run; /* NULL: to be made at the next launch */
 	unsigned long long flags;
 	uint64_t id;
 };
@@ -56,7 +69,8 @@ struct graph_exec {
 struct graph *graph_create(void);
 struct graph *graph_copy(struct graph *g);
 /* A new node that owns w from now on (also in case of an error). NULL: memory is short. */
-struct node *node_create(struct graph *g, CUgraphNodeType type, struct work *w, struct node **deps, unsigned ndeps);
+struct node *node_create(
+	struct graph *g, CUgraphNodeType type, struct work *w, struct node **deps, unsigned ndeps);
 bool node_depend(struct node *n, struct node *on);
 /* Gives the node other work; takes w. */
 void node_set(struct node *n, struct work *w);

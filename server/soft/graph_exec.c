@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Executable graphs: instantiation, launches, updates.
  *
- * Thread rule: see state.h. A queued launch keeps the works that it was made with, whatever is changed afterwards. */
+ * Thread rule: see state.h. A queued launch keeps the works that it was made with, whatever is changed
+ * afterwards. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -81,7 +82,10 @@ void launch_free(struct graph_launch *l)
 	free(l);
 }
 
-void launch_skip(struct graph_launch *l) { (void)l; }   /* its marks are fired when it is freed */
+void launch_skip(struct graph_launch *l)
+{
+	(void)l;
+} /* its marks are fired when it is freed */
 
 static void fire(struct graph_launch *l, unsigned i)
 {
@@ -145,7 +149,8 @@ CUresult cuGraphLaunch(CUgraphExec h, CUstream stream)
 	l->run = x->run;
 	l->run->refs++;
 	for (unsigned i = 0; i < l->run->count; i++)
-		if (l->run->works[i].type == WORK_EVENT && !(l->marks[i] = event_arm(l->run->works[i].event.event))) {
+		if (l->run->works[i].type == WORK_EVENT &&
+			!(l->marks[i] = event_arm(l->run->works[i].event.event))) {
 			launch_free(l);
 			return CUDA_ERROR_OUT_OF_MEMORY;
 		}
@@ -175,8 +180,9 @@ static void exec_finish(struct object *o)
 	free(x);
 }
 
-#define FLAGS_KNOWN (CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH | CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD | \
-	CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH | CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY)
+#define FLAGS_KNOWN                                                                                          \
+	(CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH | CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD |              \
+		CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH | CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY)
 
 static CUresult instantiate(CUgraphExec *out, CUgraph h, unsigned long long flags)
 {
@@ -190,7 +196,7 @@ static CUresult instantiate(CUgraphExec *out, CUgraph h, unsigned long long flag
 		return CUDA_ERROR_NOT_SUPPORTED;
 	struct node **order = graph_order(graph);
 	if (!order)
-		return CUDA_ERROR_INVALID_VALUE;    /* a cycle */
+		return CUDA_ERROR_INVALID_VALUE; /* a cycle */
 	free(order);
 	struct graph_exec *x = calloc(1, sizeof *x);
 	if (!x)
@@ -210,7 +216,10 @@ static CUresult instantiate(CUgraphExec *out, CUgraph h, unsigned long long flag
 	return CUDA_SUCCESS;
 }
 
-CUresult cuGraphInstantiateWithFlags(CUgraphExec *out, CUgraph h, unsigned long long flags) { return instantiate(out, h, flags); }
+CUresult cuGraphInstantiateWithFlags(CUgraphExec *out, CUgraph h, unsigned long long flags)
+{
+	return instantiate(out, h, flags);
+}
 
 CUresult cuGraphInstantiate_v2(CUgraphExec *out, CUgraph h, CUgraphNode *bad, char *log, size_t n)
 {
@@ -227,8 +236,9 @@ CUresult cuGraphInstantiateWithParams(CUgraphExec *out, CUgraph h, CUDA_GRAPH_IN
 		return CUDA_ERROR_INVALID_VALUE;
 	CUresult r = instantiate(out, h, p->flags);
 	p->hErrNode_out = NULL;
-	p->result_out = !r ? CUDA_GRAPH_INSTANTIATE_SUCCESS : r == CUDA_ERROR_NOT_SUPPORTED
-		? CUDA_GRAPH_INSTANTIATE_NODE_OPERATION_NOT_SUPPORTED : CUDA_GRAPH_INSTANTIATE_ERROR;
+	p->result_out = !r                              ? CUDA_GRAPH_INSTANTIATE_SUCCESS
+			: r == CUDA_ERROR_NOT_SUPPORTED ? CUDA_GRAPH_INSTANTIATE_NODE_OPERATION_NOT_SUPPORTED
+							: CUDA_GRAPH_INSTANTIATE_ERROR;
 	return r;
 }
 
@@ -240,7 +250,7 @@ CUresult cuGraphExecDestroy(CUgraphExec h)
 	struct graph_exec *x = object_find(h, KIND_EXEC);
 	if (!x)
 		return CUDA_ERROR_INVALID_VALUE;
-	object_close(&x->object);   /* launches under way keep what they need */
+	object_close(&x->object); /* launches under way keep what they need */
 	return CUDA_SUCCESS;
 }
 
@@ -268,7 +278,8 @@ struct node *exec_node(struct graph_exec *x, CUgraphNode original)
 
 static bool switchable(const struct node *n)
 {
-	return n->type == CU_GRAPH_NODE_TYPE_KERNEL || n->type == CU_GRAPH_NODE_TYPE_MEMCPY || n->type == CU_GRAPH_NODE_TYPE_MEMSET;
+	return n->type == CU_GRAPH_NODE_TYPE_KERNEL || n->type == CU_GRAPH_NODE_TYPE_MEMCPY ||
+	       n->type == CU_GRAPH_NODE_TYPE_MEMSET;
 }
 
 CUresult cuGraphNodeSetEnabled(CUgraphExec h, CUgraphNode node, unsigned enabled)
@@ -324,7 +335,8 @@ static CUgraphExecUpdateResult same_shape(struct graph *a, struct graph *b, stru
 			if (!found)
 				return CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED;
 		}
-		if (n->work.type == WORK_KERNEL && n->work.kernel.function->object.context != m->work.kernel.function->object.context)
+		if (n->work.type == WORK_KERNEL &&
+			n->work.kernel.function->object.context != m->work.kernel.function->object.context)
 			return CU_GRAPH_EXEC_UPDATE_ERROR_UNSUPPORTED_FUNCTION_CHANGE;
 		if (n->type == CU_GRAPH_NODE_TYPE_MEM_ALLOC || n->type == CU_GRAPH_NODE_TYPE_MEM_FREE)
 			return CU_GRAPH_EXEC_UPDATE_ERROR_NOT_SUPPORTED;

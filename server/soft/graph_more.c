@@ -32,7 +32,8 @@ CUresult cuGraphKernelNodeGetAttribute(CUgraphNode h, CUkernelNodeAttrID a, CUke
 	return CUDA_SUCCESS;
 }
 
-CUresult cuGraphKernelNodeSetAttribute(CUgraphNode h, CUkernelNodeAttrID a, const CUkernelNodeAttrValue *value)
+CUresult cuGraphKernelNodeSetAttribute(
+	CUgraphNode h, CUkernelNodeAttrID a, const CUkernelNodeAttrValue *value)
 {
 	guarded g = enter();
 	if (g.error)
@@ -40,7 +41,8 @@ CUresult cuGraphKernelNodeSetAttribute(CUgraphNode h, CUkernelNodeAttrID a, cons
 	struct node *n = kernel_node(h, a);
 	if (!n || !value)
 		return CUDA_ERROR_INVALID_VALUE;
-	if (a == CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION && (value->clusterDim.x > 1 || value->clusterDim.y > 1 || value->clusterDim.z > 1))
+	if (a == CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION &&
+		(value->clusterDim.x > 1 || value->clusterDim.y > 1 || value->clusterDim.z > 1))
 		return CUDA_ERROR_NOT_SUPPORTED;
 	n->attributes[a] = *value;
 	n->has_attribute[a] = true;
@@ -71,12 +73,15 @@ CUresult cuGraphKernelNodeCopyAttributes(CUgraphNode to, CUgraphNode from)
 
 struct user_object {
 	struct object object;
-	unsigned count;         /* the program's references and the graphs' */
+	unsigned count; /* the program's references and the graphs' */
 	CUhostFn destroy;
 	void *data;
 };
 
-static void user_finish(struct object *o) { free(o); }
+static void user_finish(struct object *o)
+{
+	free(o);
+}
 
 static void *destructor(void *p)
 {
@@ -228,7 +233,9 @@ CUresult cuDeviceGraphMemTrim(CUdevice device)
 	guarded g = enter();
 	if (g.error)
 		return g.error;
-	return context_primary(device) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;  /* nothing is held beside what graphs use */
+	return context_primary(device)
+		       ? CUDA_SUCCESS
+		       : CUDA_ERROR_INVALID_DEVICE; /* nothing is held beside what graphs use */
 }
 
 CUresult cuDeviceGetGraphMemAttribute(CUdevice device, CUgraphMem_attribute a, void *value)
@@ -250,7 +257,8 @@ CUresult cuDeviceSetGraphMemAttribute(CUdevice device, CUgraphMem_attribute a, v
 	guarded g = enter();
 	if (g.error)
 		return g.error;
-	if (!value || *(const cuuint64_t *)value || (a != CU_GRAPH_MEM_ATTR_USED_MEM_HIGH && a != CU_GRAPH_MEM_ATTR_RESERVED_MEM_HIGH))
+	if (!value || *(const cuuint64_t *)value ||
+		(a != CU_GRAPH_MEM_ATTR_USED_MEM_HIGH && a != CU_GRAPH_MEM_ATTR_RESERVED_MEM_HIGH))
 		return CUDA_ERROR_INVALID_VALUE;
 	if (!context_primary(device))
 		return CUDA_ERROR_INVALID_DEVICE;

@@ -24,7 +24,8 @@ CUresult kernel_work(const CUDA_KERNEL_NODE_PARAMS_v2 *p, struct context *curren
 	struct function *f = function_named(p->func ? p->func : (CUfunction)p->kern, c, &r);
 	if (!f)
 		return r;
-	struct launch_shape s = {.grid = {p->gridDimX, p->gridDimY, p->gridDimZ}, .block = {p->blockDimX, p->blockDimY, p->blockDimZ},
+	struct launch_shape s = {.grid = {p->gridDimX, p->gridDimY, p->gridDimZ},
+		.block = {p->blockDimX, p->blockDimY, p->blockDimZ},
 		.shared = p->sharedMemBytes};
 	r = launch_prepare(f, &s, p->kernelParams, p->extra, w);
 	if (!r)
@@ -60,7 +61,8 @@ CUresult memop_work(const CUDA_BATCH_MEM_OP_NODE_PARAMS *p, struct work *w)
 /* ---- adding */
 
 /* Finds the graph and the dependencies, which the caller frees. */
-static CUresult where(CUgraphNode *out, CUgraph h, const CUgraphNode *deps, size_t n, struct graph **g, struct node ***list)
+static CUresult where(
+	CUgraphNode *out, CUgraph h, const CUgraphNode *deps, size_t n, struct graph **g, struct node ***list)
 {
 	*g = object_find(h, KIND_GRAPH);
 	*list = NULL;
@@ -83,8 +85,8 @@ static CUresult where(CUgraphNode *out, CUgraph h, const CUgraphNode *deps, size
 /* What a node is made of, before its work is known. */
 typedef CUresult (*make_work)(const void *params, struct context *current, struct work *w);
 
-static CUresult add(CUgraphNode *out, CUgraph h, const CUgraphNode *deps, size_t n, CUgraphNodeType type, const void *params,
-	make_work make, struct node **made)
+static CUresult add(CUgraphNode *out, CUgraph h, const CUgraphNode *deps, size_t n, CUgraphNodeType type,
+	const void *params, make_work make, struct node **made)
 {
 	CUresult why = CUDA_SUCCESS;
 	struct graph *g;
@@ -104,7 +106,10 @@ static CUresult add(CUgraphNode *out, CUgraph h, const CUgraphNode *deps, size_t
 	return r;
 }
 
-static CUresult make_kernel(const void *p, struct context *c, struct work *w) { return kernel_work(p, c, w); }
+static CUresult make_kernel(const void *p, struct context *c, struct work *w)
+{
+	return kernel_work(p, c, w);
+}
 static CUresult make_copy(const void *p, struct context *c, struct work *w)
 {
 	(void)c;
@@ -173,16 +178,21 @@ static CUresult make_alloc(const void *p, struct context *c, struct work *w)
 	if (!c)
 		return CUDA_ERROR_INVALID_CONTEXT;
 	if (!a->bytesize || a->poolProps.allocType != CU_MEM_ALLOCATION_TYPE_PINNED ||
-			a->poolProps.location.type != CU_MEM_LOCATION_TYPE_DEVICE || !context_primary(a->poolProps.location.id))
+		a->poolProps.location.type != CU_MEM_LOCATION_TYPE_DEVICE ||
+		!context_primary(a->poolProps.location.id))
 		return CUDA_ERROR_INVALID_VALUE;
 	return pool_graph_work(pool_current(a->poolProps.location.id), a->bytesize, c, w);
 }
 
 /* What else a new node keeps, or tells. */
-struct extra { CUcontext context; const CUDA_MEMCPY3D *copy; CUdeviceptr *address; };
+struct extra {
+	CUcontext context;
+	const CUDA_MEMCPY3D *copy;
+	CUdeviceptr *address;
+};
 
-static CUresult add_node(CUgraphNode *out, CUgraph h, const CUgraphNode *deps, size_t n, CUgraphNodeType type, const void *params,
-	make_work make, struct extra extra)
+static CUresult add_node(CUgraphNode *out, CUgraph h, const CUgraphNode *deps, size_t n, CUgraphNodeType type,
+	const void *params, make_work make, struct extra extra)
 {
 	guarded g = enter();
 	if (g.error)
@@ -200,7 +210,8 @@ static CUresult add_node(CUgraphNode *out, CUgraph h, const CUgraphNode *deps, s
 	return CUDA_SUCCESS;
 }
 
-CUresult cuGraphAddKernelNode_v2(CUgraphNode *out, CUgraph h, const CUgraphNode *deps, size_t n, const CUDA_KERNEL_NODE_PARAMS *p)
+CUresult cuGraphAddKernelNode_v2(
+	CUgraphNode *out, CUgraph h, const CUgraphNode *deps, size_t n, const CUDA_KERNEL_NODE_PARAMS *p)
 {
 	struct extra extra = {.context = p ? p->ctx : NULL};
 	return add_node(out, h, deps, n, CU_GRAPH_NODE_TYPE_KERNEL, p, make_kernel, extra);
@@ -209,11 +220,12 @@ CUresult cuGraphAddKernelNode_v2(CUgraphNode *out, CUgraph h, const CUgraphNode 
 static CUDA_KERNEL_NODE_PARAMS widen(const CUDA_KERNEL_NODE_PARAMS_v1 *p)
 {
 	CUDA_KERNEL_NODE_PARAMS q = {0};
-	memcpy(&q, p, sizeof *p);       /* the newer struct begins with the older one */
+	memcpy(&q, p, sizeof *p); /* the newer struct begins with the older one */
 	return q;
 }
 
-CUresult cuGraphAddKernelNode(CUgraphNode *out, CUgraph h, const CUgraphNode *deps, size_t n, const CUDA_KERNEL_NODE_PARAMS_v1 *p)
+CUresult cuGraphAddKernelNode(
+	CUgraphNode *out, CUgraph h, const CUgraphNode *deps, size_t n, const CUDA_KERNEL_NODE_PARAMS_v1 *p)
 {
 	if (!p)
 		return CUDA_ERROR_INVALID_VALUE;
@@ -221,25 +233,28 @@ CUresult cuGraphAddKernelNode(CUgraphNode *out, CUgraph h, const CUgraphNode *de
 	return cuGraphAddKernelNode_v2(out, h, deps, n, &q);
 }
 
-CUresult cuGraphAddMemcpyNode(CUgraphNode *out, CUgraph h, const CUgraphNode *deps, size_t n, const CUDA_MEMCPY3D *p, CUcontext context)
+CUresult cuGraphAddMemcpyNode(CUgraphNode *out, CUgraph h, const CUgraphNode *deps, size_t n,
+	const CUDA_MEMCPY3D *p, CUcontext context)
 {
 	struct extra extra = {.context = context, .copy = p};
 	return add_node(out, h, deps, n, CU_GRAPH_NODE_TYPE_MEMCPY, p, make_copy, extra);
 }
 
-CUresult cuGraphAddMemsetNode(CUgraphNode *out, CUgraph h, const CUgraphNode *deps, size_t n, const CUDA_MEMSET_NODE_PARAMS *p,
-	CUcontext context)
+CUresult cuGraphAddMemsetNode(CUgraphNode *out, CUgraph h, const CUgraphNode *deps, size_t n,
+	const CUDA_MEMSET_NODE_PARAMS *p, CUcontext context)
 {
 	struct extra extra = {.context = context};
 	return add_node(out, h, deps, n, CU_GRAPH_NODE_TYPE_MEMSET, p, make_set, extra);
 }
 
-CUresult cuGraphAddHostNode(CUgraphNode *out, CUgraph h, const CUgraphNode *deps, size_t n, const CUDA_HOST_NODE_PARAMS *p)
+CUresult cuGraphAddHostNode(
+	CUgraphNode *out, CUgraph h, const CUgraphNode *deps, size_t n, const CUDA_HOST_NODE_PARAMS *p)
 {
 	return add_node(out, h, deps, n, CU_GRAPH_NODE_TYPE_HOST, p, make_host, (struct extra){0});
 }
 
-CUresult cuGraphAddChildGraphNode(CUgraphNode *out, CUgraph h, const CUgraphNode *deps, size_t n, CUgraph child)
+CUresult cuGraphAddChildGraphNode(
+	CUgraphNode *out, CUgraph h, const CUgraphNode *deps, size_t n, CUgraph child)
 {
 	return add_node(out, h, deps, n, CU_GRAPH_NODE_TYPE_GRAPH, &child, make_child, (struct extra){0});
 }
@@ -249,22 +264,27 @@ CUresult cuGraphAddEmptyNode(CUgraphNode *out, CUgraph h, const CUgraphNode *dep
 	return add_node(out, h, deps, n, CU_GRAPH_NODE_TYPE_EMPTY, &n, NULL, (struct extra){0});
 }
 
-CUresult cuGraphAddEventRecordNode(CUgraphNode *out, CUgraph h, const CUgraphNode *deps, size_t n, CUevent event)
+CUresult cuGraphAddEventRecordNode(
+	CUgraphNode *out, CUgraph h, const CUgraphNode *deps, size_t n, CUevent event)
 {
-	return add_node(out, h, deps, n, CU_GRAPH_NODE_TYPE_EVENT_RECORD, &event, make_record, (struct extra){0});
+	return add_node(
+		out, h, deps, n, CU_GRAPH_NODE_TYPE_EVENT_RECORD, &event, make_record, (struct extra){0});
 }
 
-CUresult cuGraphAddEventWaitNode(CUgraphNode *out, CUgraph h, const CUgraphNode *deps, size_t n, CUevent event)
+CUresult cuGraphAddEventWaitNode(
+	CUgraphNode *out, CUgraph h, const CUgraphNode *deps, size_t n, CUevent event)
 {
 	return add_node(out, h, deps, n, CU_GRAPH_NODE_TYPE_WAIT_EVENT, &event, make_wait, (struct extra){0});
 }
 
-CUresult cuGraphAddBatchMemOpNode(CUgraphNode *out, CUgraph h, const CUgraphNode *deps, size_t n, const CUDA_BATCH_MEM_OP_NODE_PARAMS *p)
+CUresult cuGraphAddBatchMemOpNode(CUgraphNode *out, CUgraph h, const CUgraphNode *deps, size_t n,
+	const CUDA_BATCH_MEM_OP_NODE_PARAMS *p)
 {
 	return add_node(out, h, deps, n, CU_GRAPH_NODE_TYPE_BATCH_MEM_OP, p, make_memop, (struct extra){0});
 }
 
-CUresult cuGraphAddMemAllocNode(CUgraphNode *out, CUgraph h, const CUgraphNode *deps, size_t n, CUDA_MEM_ALLOC_NODE_PARAMS *p)
+CUresult cuGraphAddMemAllocNode(
+	CUgraphNode *out, CUgraph h, const CUgraphNode *deps, size_t n, CUDA_MEM_ALLOC_NODE_PARAMS *p)
 {
 	struct extra extra = {.address = p ? &p->dptr : NULL};
 	return add_node(out, h, deps, n, CU_GRAPH_NODE_TYPE_MEM_ALLOC, p, make_alloc, extra);
@@ -275,7 +295,8 @@ CUresult cuGraphAddMemFreeNode(CUgraphNode *out, CUgraph h, const CUgraphNode *d
 	return add_node(out, h, deps, n, CU_GRAPH_NODE_TYPE_MEM_FREE, &p, make_free, (struct extra){0});
 }
 
-CUresult cuGraphAddNode_v2(CUgraphNode *out, CUgraph h, const CUgraphNode *deps, const CUgraphEdgeData *data, size_t n, CUgraphNodeParams *p)
+CUresult cuGraphAddNode_v2(CUgraphNode *out, CUgraph h, const CUgraphNode *deps, const CUgraphEdgeData *data,
+	size_t n, CUgraphNodeParams *p)
 {
 	if (!p)
 		return CUDA_ERROR_INVALID_VALUE;
@@ -299,16 +320,15 @@ CUresult cuGraphAddNode_v2(CUgraphNode *out, CUgraph h, const CUgraphNode *deps,
 		CUDA_HOST_NODE_PARAMS q = {p->host.fn, p->host.userData};
 		return cuGraphAddHostNode(out, h, deps, n, &q);
 	}
-	case CU_GRAPH_NODE_TYPE_GRAPH:
-		return cuGraphAddChildGraphNode(out, h, deps, n, p->graph.graph);
-	case CU_GRAPH_NODE_TYPE_EMPTY:
-		return cuGraphAddEmptyNode(out, h, deps, n);
+	case CU_GRAPH_NODE_TYPE_GRAPH: return cuGraphAddChildGraphNode(out, h, deps, n, p->graph.graph);
+	case CU_GRAPH_NODE_TYPE_EMPTY: return cuGraphAddEmptyNode(out, h, deps, n);
 	case CU_GRAPH_NODE_TYPE_EVENT_RECORD:
 		return cuGraphAddEventRecordNode(out, h, deps, n, p->eventRecord.event);
 	case CU_GRAPH_NODE_TYPE_WAIT_EVENT:
 		return cuGraphAddEventWaitNode(out, h, deps, n, p->eventWait.event);
 	case CU_GRAPH_NODE_TYPE_BATCH_MEM_OP: {
-		CUDA_BATCH_MEM_OP_NODE_PARAMS q = {p->memOp.ctx, p->memOp.count, p->memOp.paramArray, p->memOp.flags};
+		CUDA_BATCH_MEM_OP_NODE_PARAMS q = {
+			p->memOp.ctx, p->memOp.count, p->memOp.paramArray, p->memOp.flags};
 		return cuGraphAddBatchMemOpNode(out, h, deps, n, &q);
 	}
 	case CU_GRAPH_NODE_TYPE_MEM_ALLOC: {
@@ -318,10 +338,10 @@ CUresult cuGraphAddNode_v2(CUgraphNode *out, CUgraph h, const CUgraphNode *deps,
 		p->alloc.dptr = q.dptr;
 		return r;
 	}
-	case CU_GRAPH_NODE_TYPE_MEM_FREE:
-		return cuGraphAddMemFreeNode(out, h, deps, n, p->free.dptr);
+	case CU_GRAPH_NODE_TYPE_MEM_FREE: return cuGraphAddMemFreeNode(out, h, deps, n, p->free.dptr);
 	default:
-		return (unsigned)p->type > CU_GRAPH_NODE_TYPE_CONDITIONAL ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_NOT_SUPPORTED;
+		return (unsigned)p->type > CU_GRAPH_NODE_TYPE_CONDITIONAL ? CUDA_ERROR_INVALID_VALUE
+									  : CUDA_ERROR_NOT_SUPPORTED;
 	}
 }
 CUresult cuGraphAddNode(CUgraphNode *out, CUgraph h, const CUgraphNode *deps, size_t n, CUgraphNodeParams *p)

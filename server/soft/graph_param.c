@@ -24,8 +24,8 @@ static struct guard enter_node(CUgraphNode h, CUgraphNodeType type, const void *
 }
 
 /* The node of an executable graph that came from `h`. */
-static struct guard enter_exec(CUgraphExec x, CUgraphNode h, CUgraphNodeType type, const void *params, struct node **n,
-	struct graph_exec **exec)
+static struct guard enter_exec(CUgraphExec x, CUgraphNode h, CUgraphNodeType type, const void *params,
+	struct node **n, struct graph_exec **exec)
 {
 	struct guard g = enter();
 	if (g.error)
@@ -57,8 +57,15 @@ CUresult cuGraphKernelNodeGetParams_v2(CUgraphNode h, CUDA_KERNEL_NODE_PARAMS *p
 			n->pointers[i] = (char *)k->params + info->params[i].offset;
 	}
 	*p = (CUDA_KERNEL_NODE_PARAMS){
-		.func = HANDLE(k->function), .gridDimX = k->grid[0], .gridDimY = k->grid[1], .gridDimZ = k->grid[2], .blockDimX = k->block[0],
-		.blockDimY = k->block[1], .blockDimZ = k->block[2], .sharedMemBytes = (unsigned)k->shared, .kernelParams = n->pointers,
+		.func = HANDLE(k->function),
+		.gridDimX = k->grid[0],
+		.gridDimY = k->grid[1],
+		.gridDimZ = k->grid[2],
+		.blockDimX = k->block[0],
+		.blockDimY = k->block[1],
+		.blockDimZ = k->block[2],
+		.sharedMemBytes = (unsigned)k->shared,
+		.kernelParams = n->pointers,
 		.kern = k->function->kernel ? HANDLE(k->function->kernel) : NULL,
 		.ctx = n->work.context ? HANDLE(n->work.context) : n->context,
 	};
@@ -157,8 +164,13 @@ CUresult cuGraphMemcpyNodeGetParams(CUgraphNode h, CUDA_MEMCPY3D *p)
 	}
 	const struct work_copy *k = &n->work.copy;
 	const void *to = NULL;
-	*p = (CUDA_MEMCPY3D){.srcPitch = k->src_pitch, .srcHeight = k->src_pitch ? k->src_slice / k->src_pitch : 0, .dstPitch = k->dst_pitch,
-		.dstHeight = k->dst_pitch ? k->dst_slice / k->dst_pitch : 0, .WidthInBytes = k->width, .Height = k->height, .Depth = k->depth};
+	*p = (CUDA_MEMCPY3D){.srcPitch = k->src_pitch,
+		.srcHeight = k->src_pitch ? k->src_slice / k->src_pitch : 0,
+		.dstPitch = k->dst_pitch,
+		.dstHeight = k->dst_pitch ? k->dst_slice / k->dst_pitch : 0,
+		.WidthInBytes = k->width,
+		.Height = k->height,
+		.Depth = k->depth};
 	side((uintptr_t)k->src, &p->srcMemoryType, &p->srcHost, &p->srcDevice);
 	side((uintptr_t)k->dst, &p->dstMemoryType, &to, &p->dstDevice);
 	p->dstHost = (void *)(uintptr_t)to;
@@ -184,7 +196,8 @@ CUresult cuGraphMemcpyNodeSetParams(CUgraphNode h, const CUDA_MEMCPY3D *p)
 	return g.error ? g.error : copy_change(n, p);
 }
 
-CUresult cuGraphExecMemcpyNodeSetParams(CUgraphExec x, CUgraphNode h, const CUDA_MEMCPY3D *p, CUcontext context)
+CUresult cuGraphExecMemcpyNodeSetParams(
+	CUgraphExec x, CUgraphNode h, const CUDA_MEMCPY3D *p, CUcontext context)
 {
 	struct node *n;
 	struct graph_exec *exec;
@@ -205,7 +218,8 @@ CUresult cuGraphMemsetNodeGetParams(CUgraphNode h, CUDA_MEMSET_NODE_PARAMS *p)
 	if (g.error)
 		return g.error;
 	const struct work_set *k = &n->work.set;
-	*p = (CUDA_MEMSET_NODE_PARAMS){(uintptr_t)k->dst, k->pitch, k->value, k->element, k->width, k->height};
+	*p = (CUDA_MEMSET_NODE_PARAMS){
+		(uintptr_t)k->dst, k->pitch, k->value, k->element, k->width, k->height};
 	return CUDA_SUCCESS;
 }
 
@@ -225,7 +239,8 @@ CUresult cuGraphMemsetNodeSetParams(CUgraphNode h, const CUDA_MEMSET_NODE_PARAMS
 	return g.error ? g.error : set_change(n, p);
 }
 
-CUresult cuGraphExecMemsetNodeSetParams(CUgraphExec x, CUgraphNode h, const CUDA_MEMSET_NODE_PARAMS *p, CUcontext context)
+CUresult cuGraphExecMemsetNodeSetParams(
+	CUgraphExec x, CUgraphNode h, const CUDA_MEMSET_NODE_PARAMS *p, CUcontext context)
 {
 	struct node *n;
 	struct graph_exec *exec;
@@ -314,10 +329,22 @@ static CUresult event_exec(CUgraphExec x, CUgraphNode h, CUgraphNodeType type, C
 	return event_change(n, event);
 }
 
-CUresult cuGraphEventRecordNodeGetEvent(CUgraphNode h, CUevent *out) { return event_tell(h, CU_GRAPH_NODE_TYPE_EVENT_RECORD, out); }
-CUresult cuGraphEventRecordNodeSetEvent(CUgraphNode h, CUevent e) { return event_give(h, CU_GRAPH_NODE_TYPE_EVENT_RECORD, e); }
-CUresult cuGraphEventWaitNodeGetEvent(CUgraphNode h, CUevent *out) { return event_tell(h, CU_GRAPH_NODE_TYPE_WAIT_EVENT, out); }
-CUresult cuGraphEventWaitNodeSetEvent(CUgraphNode h, CUevent e) { return event_give(h, CU_GRAPH_NODE_TYPE_WAIT_EVENT, e); }
+CUresult cuGraphEventRecordNodeGetEvent(CUgraphNode h, CUevent *out)
+{
+	return event_tell(h, CU_GRAPH_NODE_TYPE_EVENT_RECORD, out);
+}
+CUresult cuGraphEventRecordNodeSetEvent(CUgraphNode h, CUevent e)
+{
+	return event_give(h, CU_GRAPH_NODE_TYPE_EVENT_RECORD, e);
+}
+CUresult cuGraphEventWaitNodeGetEvent(CUgraphNode h, CUevent *out)
+{
+	return event_tell(h, CU_GRAPH_NODE_TYPE_WAIT_EVENT, out);
+}
+CUresult cuGraphEventWaitNodeSetEvent(CUgraphNode h, CUevent e)
+{
+	return event_give(h, CU_GRAPH_NODE_TYPE_WAIT_EVENT, e);
+}
 CUresult cuGraphExecEventRecordNodeSetEvent(CUgraphExec x, CUgraphNode h, CUevent e)
 {
 	return event_exec(x, h, CU_GRAPH_NODE_TYPE_EVENT_RECORD, e);
@@ -354,7 +381,8 @@ CUresult cuGraphBatchMemOpNodeSetParams(CUgraphNode h, const CUDA_BATCH_MEM_OP_N
 	return g.error ? g.error : memop_change(n, p);
 }
 
-CUresult cuGraphExecBatchMemOpNodeSetParams(CUgraphExec x, CUgraphNode h, const CUDA_BATCH_MEM_OP_NODE_PARAMS *p)
+CUresult cuGraphExecBatchMemOpNodeSetParams(
+	CUgraphExec x, CUgraphNode h, const CUDA_BATCH_MEM_OP_NODE_PARAMS *p)
 {
 	struct node *n;
 	struct graph_exec *exec;
@@ -407,8 +435,7 @@ CUresult cuGraphNodeSetParams(CUgraphNode h, CUgraphNodeParams *p)
 		memcpy(&q, &p->kernel, sizeof q);
 		return cuGraphKernelNodeSetParams_v2(h, &q);
 	}
-	case CU_GRAPH_NODE_TYPE_MEMCPY:
-		return cuGraphMemcpyNodeSetParams(h, &p->memcpy.copyParams);
+	case CU_GRAPH_NODE_TYPE_MEMCPY: return cuGraphMemcpyNodeSetParams(h, &p->memcpy.copyParams);
 	case CU_GRAPH_NODE_TYPE_MEMSET: {
 		CUDA_MEMSET_NODE_PARAMS q;
 		memcpy(&q, &p->memset, sizeof q);
@@ -418,12 +445,9 @@ CUresult cuGraphNodeSetParams(CUgraphNode h, CUgraphNodeParams *p)
 		CUDA_HOST_NODE_PARAMS q = {p->host.fn, p->host.userData};
 		return cuGraphHostNodeSetParams(h, &q);
 	}
-	case CU_GRAPH_NODE_TYPE_EVENT_RECORD:
-		return cuGraphEventRecordNodeSetEvent(h, p->eventRecord.event);
-	case CU_GRAPH_NODE_TYPE_WAIT_EVENT:
-		return cuGraphEventWaitNodeSetEvent(h, p->eventWait.event);
-	default:
-		return CUDA_ERROR_NOT_SUPPORTED;
+	case CU_GRAPH_NODE_TYPE_EVENT_RECORD: return cuGraphEventRecordNodeSetEvent(h, p->eventRecord.event);
+	case CU_GRAPH_NODE_TYPE_WAIT_EVENT: return cuGraphEventWaitNodeSetEvent(h, p->eventWait.event);
+	default: return CUDA_ERROR_NOT_SUPPORTED;
 	}
 }
 
@@ -448,13 +472,10 @@ CUresult cuGraphExecNodeSetParams(CUgraphExec x, CUgraphNode h, CUgraphNodeParam
 		CUDA_HOST_NODE_PARAMS q = {p->host.fn, p->host.userData};
 		return cuGraphExecHostNodeSetParams(x, h, &q);
 	}
-	case CU_GRAPH_NODE_TYPE_GRAPH:
-		return cuGraphExecChildGraphNodeSetParams(x, h, p->graph.graph);
+	case CU_GRAPH_NODE_TYPE_GRAPH: return cuGraphExecChildGraphNodeSetParams(x, h, p->graph.graph);
 	case CU_GRAPH_NODE_TYPE_EVENT_RECORD:
 		return cuGraphExecEventRecordNodeSetEvent(x, h, p->eventRecord.event);
-	case CU_GRAPH_NODE_TYPE_WAIT_EVENT:
-		return cuGraphExecEventWaitNodeSetEvent(x, h, p->eventWait.event);
-	default:
-		return CUDA_ERROR_NOT_SUPPORTED;
+	case CU_GRAPH_NODE_TYPE_WAIT_EVENT: return cuGraphExecEventWaitNodeSetEvent(x, h, p->eventWait.event);
+	default: return CUDA_ERROR_NOT_SUPPORTED;
 	}
 }

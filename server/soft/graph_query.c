@@ -9,7 +9,10 @@
 #include "server/soft/module.h"
 
 /* An answer that the caller may ask in two steps: without room it learns how much there is. */
-struct list { CUgraphNode *to; size_t room, n; };
+struct list {
+	CUgraphNode *to;
+	size_t room, n;
+};
 
 static void list_add(struct list *l, struct node *n)
 {
@@ -44,10 +47,17 @@ static CUresult nodes_of(CUgraph h, CUgraphNode *out, size_t *count, bool roots)
 	list_end(&l, count);
 	return CUDA_SUCCESS;
 }
-CUresult cuGraphGetNodes(CUgraph h, CUgraphNode *out, size_t *count) { return nodes_of(h, out, count, false); }
-CUresult cuGraphGetRootNodes(CUgraph h, CUgraphNode *out, size_t *count) { return nodes_of(h, out, count, true); }
+CUresult cuGraphGetNodes(CUgraph h, CUgraphNode *out, size_t *count)
+{
+	return nodes_of(h, out, count, false);
+}
+CUresult cuGraphGetRootNodes(CUgraph h, CUgraphNode *out, size_t *count)
+{
+	return nodes_of(h, out, count, true);
+}
 
-CUresult cuGraphGetEdges_v2(CUgraph h, CUgraphNode *from, CUgraphNode *to, CUgraphEdgeData *data, size_t *count)
+CUresult cuGraphGetEdges_v2(
+	CUgraph h, CUgraphNode *from, CUgraphNode *to, CUgraphEdgeData *data, size_t *count)
 {
 	guarded g = enter();
 	if (g.error)
@@ -94,7 +104,8 @@ CUresult cuGraphNodeGetDependencies(CUgraphNode h, CUgraphNode *out, size_t *cou
 	return cuGraphNodeGetDependencies_v2(h, out, NULL, count);
 }
 
-CUresult cuGraphNodeGetDependentNodes_v2(CUgraphNode h, CUgraphNode *out, CUgraphEdgeData *data, size_t *count)
+CUresult cuGraphNodeGetDependentNodes_v2(
+	CUgraphNode h, CUgraphNode *out, CUgraphEdgeData *data, size_t *count)
 {
 	guarded g = enter();
 	if (g.error)
@@ -131,19 +142,25 @@ CUresult cuGraphNodeGetType(CUgraphNode h, CUgraphNodeType *type)
 
 /* ---- drawing */
 
-static const char *const type_names[] = {"KERNEL", "MEMCPY", "MEMSET", "HOST", "GRAPH", "EMPTY", "EVENT_WAIT", "EVENT_RECORD",
-	"EXT_SEMAS_SIGNAL", "EXT_SEMAS_WAIT", "MEM_ALLOC", "MEM_FREE", "BATCH_MEM_OP", "CONDITIONAL"};
+static const char *const type_names[] = {"KERNEL", "MEMCPY", "MEMSET", "HOST", "GRAPH", "EMPTY", "EVENT_WAIT",
+	"EVENT_RECORD", "EXT_SEMAS_SIGNAL", "EXT_SEMAS_WAIT", "MEM_ALLOC", "MEM_FREE", "BATCH_MEM_OP",
+	"CONDITIONAL"};
 
 static void draw(FILE *f, const struct graph *g)
 {
-	fprintf(f, "subgraph cluster_%llu {\nlabel=\"graph_%llu\"\n", (unsigned long long)g->id, (unsigned long long)g->id);
+	fprintf(f, "subgraph cluster_%llu {\nlabel=\"graph_%llu\"\n", (unsigned long long)g->id,
+		(unsigned long long)g->id);
 	for (const struct node *n = g->first; n; n = n->next) {
-		const char *what = n->work.type == WORK_KERNEL ? engine_function_info(n->work.kernel.function->code)->name : "";
-		fprintf(f, "\"node_%llx\" [shape=\"record\" label=\"%s %s\"]\n", (unsigned long long)n->object.handle, type_names[n->type], what);
+		const char *what = n->work.type == WORK_KERNEL
+					   ? engine_function_info(n->work.kernel.function->code)->name
+					   : "";
+		fprintf(f, "\"node_%llx\" [shape=\"record\" label=\"%s %s\"]\n",
+			(unsigned long long)n->object.handle, type_names[n->type], what);
 	}
 	for (const struct node *n = g->first; n; n = n->next)
 		for (unsigned i = 0; i < n->ndeps; i++)
-			fprintf(f, "\"node_%llx\" -> \"node_%llx\"\n", (unsigned long long)n->deps[i]->object.handle,
+			fprintf(f, "\"node_%llx\" -> \"node_%llx\"\n",
+				(unsigned long long)n->deps[i]->object.handle,
 				(unsigned long long)n->object.handle);
 	for (const struct node *n = g->first; n; n = n->next)
 		if (n->work.type == WORK_CHILD)
@@ -156,7 +173,7 @@ CUresult cuGraphDebugDotPrint(CUgraph h, const char *path, unsigned flags)
 	guarded g = enter();
 	if (g.error)
 		return g.error;
-	(void)flags;        /* all that is drawn is drawn always */
+	(void)flags; /* all that is drawn is drawn always */
 	const struct graph *graph = object_find(h, KIND_GRAPH);
 	if (!graph || !path)
 		return CUDA_ERROR_INVALID_VALUE;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Taking images apart: wrapper, fat binary, compressed entries. No length is ever passed with most images, so every read is bounded by
- * what the headers themselves say, and that by named limits.
+/* Taking images apart: wrapper, fat binary, compressed entries. No length is ever passed with most images, so
+ * every read is bounded by what the headers themselves say, and that by named limits.
  *
  * Thread rule: no shared state. */
 #include "server/soft/image.h"
@@ -13,18 +13,26 @@
 #include <zstd.h>
 #include "wire/log.h"
 
-#define WRAPPER_MAGIC   0x466243b1u
-#define FATBIN_MAGIC    0xba55ed50u
-#define FATBIN_BYTES    (1ull << 31)
-#define ENTRY_LEAST     64u
-#define ENTRY_PTX       1
-#define ENTRY_ELF       2
-#define FLAG_LZ4        0x2000u
-#define FLAG_ZSTD       0x8000u
-#define FLAG_LINKED     (1ull << 62)    /* ours (image_pack): the payload is several texts, a NUL after each */
+#define WRAPPER_MAGIC 0x466243b1u
+#define FATBIN_MAGIC 0xba55ed50u
+#define FATBIN_BYTES (1ull << 31)
+#define ENTRY_LEAST 64u
+#define ENTRY_PTX 1
+#define ENTRY_ELF 2
+#define FLAG_LZ4 0x2000u
+#define FLAG_ZSTD 0x8000u
+#define FLAG_LINKED (1ull << 62) /* ours (image_pack): the payload is several texts, a NUL after each */
 
-struct wrapper { uint32_t magic, version; const void *data; const void *extra; };
-struct fatbin { uint32_t magic; uint16_t version, header; uint64_t bytes; };
+struct wrapper {
+	uint32_t magic, version;
+	const void *data;
+	const void *extra;
+};
+struct fatbin {
+	uint32_t magic;
+	uint16_t version, header;
+	uint64_t bytes;
+};
 struct entry {
 	uint16_t kind, unknown;
 	uint32_t header;
@@ -46,23 +54,17 @@ CUresult jit_read(struct jit *j, unsigned n, const CUjit_option *options, void *
 		return CUDA_ERROR_INVALID_VALUE;
 	for (unsigned i = 0; i < n; i++) {
 		switch (options[i]) {
-		case CU_JIT_ERROR_LOG_BUFFER:
-			j->error = values[i];
-			break;
+		case CU_JIT_ERROR_LOG_BUFFER: j->error = values[i]; break;
 		case CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES:
 			j->error_size = (uint32_t)(uintptr_t)values[i];
 			j->error_count = &values[i];
 			break;
-		case CU_JIT_INFO_LOG_BUFFER:
-			j->info = values[i];
-			break;
+		case CU_JIT_INFO_LOG_BUFFER: j->info = values[i]; break;
 		case CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES:
 			j->info_size = (uint32_t)(uintptr_t)values[i];
 			j->info_count = &values[i];
 			break;
-		case CU_JIT_WALL_TIME:
-			j->wall_time = (float *)&values[i];
-			break;
+		case CU_JIT_WALL_TIME: j->wall_time = (float *)&values[i]; break;
 		default:
 			if ((unsigned)options[i] >= CU_JIT_NUM_OPTIONS)
 				return CUDA_ERROR_INVALID_VALUE;
@@ -169,7 +171,10 @@ static CUresult entry_text(struct image *im, const struct entry *e, struct jit *
 
 /* ---- fat binaries */
 
-struct found { char text[512]; size_t n; };     /* what was there instead of PTX, for the message */
+struct found {
+	char text[512];
+	size_t n;
+}; /* what was there instead of PTX, for the message */
 
 static void found_add(struct found *f, const char *fmt, unsigned sm)
 {
@@ -182,7 +187,8 @@ static void found_add(struct found *f, const char *fmt, unsigned sm)
 }
 
 /* The PTX entry with the highest target at or below the device's, else the lowest above. */
-static CUresult fatbin_pick(const struct fatbin *f, int capability, const struct entry **best, struct found *found, struct jit *j)
+static CUresult fatbin_pick(
+	const struct fatbin *f, int capability, const struct entry **best, struct found *found, struct jit *j)
 {
 	if (f->magic != FATBIN_MAGIC || f->header < sizeof *f || f->bytes > FATBIN_BYTES) {
 		jit_error(j, "not a fat binary of a known kind");
@@ -198,10 +204,12 @@ static CUresult fatbin_pick(const struct fatbin *f, int capability, const struct
 		}
 		if (e->kind == ENTRY_PTX) {
 			int sm = (int)e->sm, have = *best ? (int)(*best)->sm : 0;
-			if (!*best || (sm <= capability ? have > capability || sm > have : have > capability && sm < have))
+			if (!*best || (sm <= capability ? have > capability || sm > have
+							: have > capability && sm < have))
 				*best = e;
 		} else {
-			found_add(found, e->kind == ENTRY_ELF ? "sm_%u cubin" : "sm_%u intermediate code", e->sm);
+			found_add(found, e->kind == ENTRY_ELF ? "sm_%u cubin" : "sm_%u intermediate code",
+				e->sm);
 		}
 		p += e->header + e->bytes;
 	}
@@ -210,13 +218,16 @@ static CUresult fatbin_pick(const struct fatbin *f, int capability, const struct
 
 static CUresult no_ptx(const struct found *f, int capability, struct jit *j)
 {
-	jit_error(j, "no PTX in this image (found: %s). The software device runs PTX only: compile with "
-		"-gencode arch=compute_%d,code=compute_%d", f->n ? f->text : "nothing", capability, capability);
+	jit_error(j,
+		"no PTX in this image (found: %s). The software device runs PTX only: compile with "
+		"-gencode arch=compute_%d,code=compute_%d",
+		f->n ? f->text : "nothing", capability, capability);
 	return CUDA_ERROR_NO_BINARY_FOR_GPU;
 }
 
 /* Adds the fat binary's text, if it has one; what else it has is added to `found`. */
-static CUresult add_fatbin(struct image *im, const struct fatbin *f, size_t size, int capability, struct found *found, struct jit *j)
+static CUresult add_fatbin(struct image *im, const struct fatbin *f, size_t size, int capability,
+	struct found *found, struct jit *j)
 {
 	const struct entry *best = NULL;
 	if (size && (size < sizeof *f || f->header > size || f->bytes > size - f->header)) {
@@ -227,11 +238,13 @@ static CUresult add_fatbin(struct image *im, const struct fatbin *f, size_t size
 	if (r || !best)
 		return r;
 	if ((int)best->sm > capability)
-		log_info("PTX for compute_%u is used on a device that presents compute_%d", best->sm, capability);
+		log_info("PTX for compute_%u is used on a device that presents compute_%d", best->sm,
+			capability);
 	return entry_text(im, best, j);
 }
 
-static CUresult add_wrapper(struct image *im, const struct wrapper *w, int capability, struct found *found, struct jit *j)
+static CUresult add_wrapper(
+	struct image *im, const struct wrapper *w, int capability, struct found *found, struct jit *j)
 {
 	if (!w->data || ((uintptr_t)w->data & 7))
 		return CUDA_ERROR_INVALID_IMAGE;
@@ -253,7 +266,8 @@ static CUresult add_wrapper(struct image *im, const struct wrapper *w, int capab
 }
 
 /* An image may be empty, but not one of machine code alone. */
-static CUresult some_ptx(const struct image *im, unsigned before, const struct found *found, int capability, struct jit *j)
+static CUresult some_ptx(
+	const struct image *im, unsigned before, const struct found *found, int capability, struct jit *j)
 {
 	return im->count == before && found->n ? no_ptx(found, capability, j) : CUDA_SUCCESS;
 }
@@ -276,12 +290,12 @@ CUresult image_add(struct image *im, const void *data, size_t size, int capabili
 	if (magic == WRAPPER_MAGIC || magic == FATBIN_MAGIC) {
 		unsigned before = im->count;
 		CUresult r = magic == WRAPPER_MAGIC ? add_wrapper(im, data, capability, &found, j)
-			: add_fatbin(im, data, size, capability, &found, j);
+						    : add_fatbin(im, data, size, capability, &found, j);
 		return r ? r : some_ptx(im, before, &found, capability, j);
 	}
 	if (!memcmp(data, "\177ELF", size ? 4 : strnlen(data, 4) == 4 ? 4 : 1)) {
 		const unsigned char *h = data;
-		unsigned sm = (unsigned)h[49];  /* e_flags, bits 8 to 15 */
+		unsigned sm = (unsigned)h[49]; /* e_flags, bits 8 to 15 */
 		found_add(&found, "sm_%u cubin", sm);
 		return no_ptx(&found, capability, j);
 	}
@@ -292,7 +306,7 @@ CUresult image_add(struct image *im, const void *data, size_t size, int capabili
 	size_t i = 0;
 	while (i < n && (s[i] == ' ' || s[i] == '\t' || s[i] == '\n' || s[i] == '\r'))
 		i++;
-	if (i == n || (s[i] != '.' && s[i] != '/')) {       /* a directive or a comment begins every PTX text */
+	if (i == n || (s[i] != '.' && s[i] != '/')) { /* a directive or a comment begins every PTX text */
 		jit_error(j, "neither PTX text nor a fat binary");
 		return CUDA_ERROR_INVALID_IMAGE;
 	}
@@ -320,7 +334,11 @@ void *image_pack(const struct image *im, int capability, size_t *size)
 		return NULL;
 	struct entry *e = (struct entry *)(f + 1);
 	*f = (struct fatbin){FATBIN_MAGIC, 1, sizeof *f, sizeof *e + n};
-	*e = (struct entry){.kind = ENTRY_PTX, .unknown = 0x0101, .header = sizeof *e, .bytes = n, .sm = (uint32_t)capability,
+	*e = (struct entry){.kind = ENTRY_PTX,
+		.unknown = 0x0101,
+		.header = sizeof *e,
+		.bytes = n,
+		.sm = (uint32_t)capability,
 		.flags = FLAG_LINKED | 0x1};
 	char *p = (char *)(e + 1);
 	for (unsigned i = 0; i < im->count; i++) {

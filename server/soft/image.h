@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Code images as programs hand them over: PTX text, fat binaries, their wrappers, ELF. Out of them come the PTX texts that this device can run.
+/* Code images as programs hand them over: PTX text, fat binaries, their wrappers, ELF. Out of them come the
+ * PTX texts that this device can run.
  *
  * Thread rule: no shared state. */
 #pragma once
@@ -7,20 +8,20 @@
 #include <stddef.h>
 #include "wire/cuda_types.h"
 
-#define IMAGE_TEXTS 256             /* texts that one image may be linked from */
-#define IMAGE_BYTES (256u << 20)    /* of one text, unpacked */
+#define IMAGE_TEXTS 256 /* texts that one image may be linked from */
+#define IMAGE_BYTES (256u << 20) /* of one text, unpacked */
 
 struct image {
 	unsigned count;
-	char *text[IMAGE_TEXTS];    /* owned, each ended by a NUL */
+	char *text[IMAGE_TEXTS]; /* owned, each ended by a NUL */
 	size_t size[IMAGE_TEXTS];
 };
 
 /* Where a load tells the caller what went wrong: the JIT options. */
 struct jit {
-	char *error, *info;         /* the caller's buffers; NULL: none */
+	char *error, *info; /* the caller's buffers; NULL: none */
 	size_t error_size, info_size;
-	void **error_count, **info_count;   /* where the number of bytes written goes */
+	void **error_count, **info_count; /* where the number of bytes written goes */
 	float *wall_time;
 };
 
@@ -31,9 +32,11 @@ void jit_error(struct jit *j, const char *fmt, ...) __attribute__((format(printf
 /* Fills in what the caller learns of the logs' sizes. */
 void jit_end(struct jit *j);
 
-/* Takes an image apart. `size` 0: as long as its own headers say. The presented compute capability picks among several PTX texts. */
+/* Takes an image apart. `size` 0: as long as its own headers say. The presented compute capability picks
+ * among several PTX texts. */
 CUresult image_read(struct image *im, const void *data, size_t size, int capability, struct jit *j);
-/* All texts as one image that needs nothing else, a fat binary; the caller frees it. NULL: memory is short. */
+/* All texts as one image that needs nothing else, a fat binary; the caller frees it. NULL: memory is short.
+ */
 void *image_pack(const struct image *im, int capability, size_t *size);
 /* Adds the texts of one more image (linking). */
 CUresult image_add(struct image *im, const void *data, size_t size, int capability, struct jit *j);

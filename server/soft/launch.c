@@ -46,7 +46,9 @@ static CUresult parameters(const struct engine_function_info *info, void **param
 		const void *p;
 		size_t n;
 		r = extra_read(extra, &p, &n);
-		size_t least = info->nparams ? info->params[info->nparams - 1].offset + info->params[info->nparams - 1].size : 0;
+		size_t least = info->nparams ? info->params[info->nparams - 1].offset +
+						       info->params[info->nparams - 1].size
+					     : 0;
 		if (!r && (n < least || (least && !p)))
 			r = CUDA_ERROR_INVALID_VALUE;
 		if (!r && least)
@@ -88,12 +90,13 @@ static CUresult shape_check(const struct function *f, const struct launch_shape 
 			return CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE;
 	}
 	const unsigned *c = s->cluster;
-	if (c[0] > 1 || c[1] > 1 || c[2] > 1)   /* compute capability 9.0 and up have clusters */
+	if (c[0] > 1 || c[1] > 1 || c[2] > 1) /* compute capability 9.0 and up have clusters */
 		return CUDA_ERROR_INVALID_CLUSTER_SIZE;
 	return CUDA_SUCCESS;
 }
 
-CUresult launch_prepare(struct function *f, const struct launch_shape *s, void **params, void **extra, struct work *w)
+CUresult launch_prepare(
+	struct function *f, const struct launch_shape *s, void **params, void **extra, struct work *w)
 {
 	const struct engine_function_info *info = engine_function_info(f->code);
 	CUresult r = shape_check(f, s);
@@ -108,8 +111,12 @@ CUresult launch_prepare(struct function *f, const struct launch_shape *s, void *
 		log_warning("kernel %s: the software device does not have %s", info->name, info->uncovered);
 		return CUDA_ERROR_NOT_SUPPORTED;
 	}
-	*w = (struct work){.type = WORK_KERNEL, .kernel = {.function = object_ref(f), .shared = s->shared, .params = block,
-		.cooperative = s->cooperative, .priority = s->priority}};
+	*w = (struct work){.type = WORK_KERNEL,
+		.kernel = {.function = object_ref(f),
+			.shared = s->shared,
+			.params = block,
+			.cooperative = s->cooperative,
+			.priority = s->priority}};
 	for (int i = 0; i < 3; i++) {
 		w->kernel.grid[i] = s->grid[i];
 		w->kernel.block[i] = s->block[i];
@@ -119,8 +126,8 @@ CUresult launch_prepare(struct function *f, const struct launch_shape *s, void *
 }
 
 /* In, with the function in the stream's context. */
-static CUresult launch(struct guard *g, CUfunction h, CUstream stream, const struct launch_shape *shape, void **params, void **extra,
-	struct event *after)
+static CUresult launch(struct guard *g, CUfunction h, CUstream stream, const struct launch_shape *shape,
+	void **params, void **extra, struct event *after)
 {
 	CUresult r = CUDA_SUCCESS;
 	struct function *f = function_named(h, g->context, &r);
@@ -140,8 +147,8 @@ static CUresult launch(struct guard *g, CUfunction h, CUstream stream, const str
 	return r;
 }
 
-CUresult cuLaunchKernel(CUfunction f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz, unsigned shared,
-	CUstream stream, void **params, void **extra)
+CUresult cuLaunchKernel(CUfunction f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,
+	unsigned bz, unsigned shared, CUstream stream, void **params, void **extra)
 {
 	guarded g = enter_healthy();
 	if (g.error)
@@ -150,13 +157,14 @@ CUresult cuLaunchKernel(CUfunction f, unsigned gx, unsigned gy, unsigned gz, uns
 	return launch(&g, f, stream, &s, params, extra, NULL);
 }
 
-CUresult cuLaunchCooperativeKernel(CUfunction f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,
-	unsigned shared, CUstream stream, void **params)
+CUresult cuLaunchCooperativeKernel(CUfunction f, unsigned gx, unsigned gy, unsigned gz, unsigned bx,
+	unsigned by, unsigned bz, unsigned shared, CUstream stream, void **params)
 {
 	guarded g = enter_healthy();
 	if (g.error)
 		return g.error;
-	struct launch_shape s = {.grid = {gx, gy, gz}, .block = {bx, by, bz}, .shared = shared, .cooperative = true};
+	struct launch_shape s = {
+		.grid = {gx, gy, gz}, .block = {bx, by, bz}, .shared = shared, .cooperative = true};
 	return launch(&g, f, stream, &s, params, NULL, NULL);
 }
 
@@ -166,12 +174,8 @@ static CUresult attribute(const CUlaunchAttribute *a, struct launch_shape *s, st
 {
 	const CUlaunchAttributeValue *v = &a->value;
 	switch (a->id) {
-	case CU_LAUNCH_ATTRIBUTE_COOPERATIVE:
-		s->cooperative = v->cooperative != 0;
-		return CUDA_SUCCESS;
-	case CU_LAUNCH_ATTRIBUTE_PRIORITY:
-		s->priority = v->priority;
-		return CUDA_SUCCESS;
+	case CU_LAUNCH_ATTRIBUTE_COOPERATIVE: s->cooperative = v->cooperative != 0; return CUDA_SUCCESS;
+	case CU_LAUNCH_ATTRIBUTE_PRIORITY: s->priority = v->priority; return CUDA_SUCCESS;
 	case CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION:
 		if (!v->clusterDim.x || !v->clusterDim.y || !v->clusterDim.z)
 			return CUDA_ERROR_INVALID_VALUE;
@@ -186,20 +190,20 @@ static CUresult attribute(const CUlaunchAttribute *a, struct launch_shape *s, st
 		*after = object_find(v->programmaticEvent.event, KIND_EVENT);
 		return *after ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
 	case CU_LAUNCH_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT:
-		return v->sharedMemCarveout <= 100 || v->sharedMemCarveout == ~0u ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+		return v->sharedMemCarveout <= 100 || v->sharedMemCarveout == ~0u ? CUDA_SUCCESS
+										  : CUDA_ERROR_INVALID_VALUE;
 	case CU_LAUNCH_ATTRIBUTE_IGNORE:
 	case CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW:
 	case CU_LAUNCH_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE:
-	case CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION:    /* a hint: the next kernel may start early */
+	case CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION: /* a hint: the next kernel may start early
+								     */
 	case CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN:
 	case CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN_MAP:
 	case CU_LAUNCH_ATTRIBUTE_PREFERRED_CLUSTER_DIMENSION:
-	case CU_LAUNCH_ATTRIBUTE_NVLINK_UTIL_CENTRIC_SCHEDULING:
-		return CUDA_SUCCESS;
+	case CU_LAUNCH_ATTRIBUTE_NVLINK_UTIL_CENTRIC_SCHEDULING: return CUDA_SUCCESS;
 	case CU_LAUNCH_ATTRIBUTE_DEVICE_UPDATABLE_KERNEL_NODE:
 		return v->deviceUpdatableKernelNode.deviceUpdatable ? CUDA_ERROR_NOT_SUPPORTED : CUDA_SUCCESS;
-	default:
-		return CUDA_ERROR_INVALID_VALUE;
+	default: return CUDA_ERROR_INVALID_VALUE;
 	}
 }
 

@@ -14,6 +14,7 @@ struct launch_shape {
 };
 
 /* Checks all as the driver does and packs the parameters. */
-CUresult launch_prepare(struct function *f, const struct launch_shape *shape, void **params, void **extra, struct work *w);
+CUresult launch_prepare(
+	struct function *f, const struct launch_shape *shape, void **params, void **extra, struct work *w);
 size_t function_shared_most(const struct function *f);
 int function_blocks(const struct function *f, size_t threads, size_t dynamic);

@@ -9,7 +9,7 @@
 #include "server/soft/module.h"
 #include "server/soft/stream.h"
 
-static struct library *libraries[1 << 14];      /* live ones, for contexts that die */
+static struct library *libraries[1 << 14]; /* live ones, for contexts that die */
 static unsigned nlibraries;
 
 static void library_finish(struct object *o)
@@ -32,7 +32,7 @@ static void functions_close(struct module *m)
 	while (m->functions) {
 		struct function *f = m->functions;
 		m->functions = f->next;
-		f->kernel = NULL;       /* queued work and graphs may keep the function, the kernel goes */
+		f->kernel = NULL; /* queued work and graphs may keep the function, the kernel goes */
 		object_close(&f->object);
 	}
 }
@@ -60,12 +60,13 @@ static bool has_managed(const struct module *m)
 void libraries_context_died(struct context *c)
 {
 	for (unsigned i = 0; i < nlibraries; i++) {
-		for (struct module **p = &libraries[i]->instances; *p; ) {
+		for (struct module **p = &libraries[i]->instances; *p;) {
 			struct module *m = *p;
 			if (m->object.context != c) {
 				p = &m->next;
 			} else if (has_managed(m)) {
-				/* the program keeps the addresses of managed variables, whatever becomes of contexts */
+				/* the program keeps the addresses of managed variables, whatever becomes of
+				 * contexts */
 				functions_close(m);
 				m->object.context = NULL;
 				p = &m->next;
@@ -142,8 +143,8 @@ struct function *function_named(CUfunction handle, struct context *c, CUresult *
 	return NULL;
 }
 
-static CUresult library_load(CUlibrary *out, const void *code, size_t size, CUjit_option *options, void **values, unsigned n,
-	CUlibraryOption *library_options, unsigned nlibrary)
+static CUresult library_load(CUlibrary *out, const void *code, size_t size, CUjit_option *options,
+	void **values, unsigned n, CUlibraryOption *library_options, unsigned nlibrary)
 {
 	guarded g = enter();
 	if (g.error)
@@ -184,12 +185,12 @@ static CUresult library_load(CUlibrary *out, const void *code, size_t size, CUji
 CUresult cuLibraryLoadData(CUlibrary *out, const void *code, CUjit_option *options, void **values, unsigned n,
 	CUlibraryOption *library_options, void **library_values, unsigned nlibrary)
 {
-	(void)library_values;       /* the image is unpacked at once: it need not be preserved */
+	(void)library_values; /* the image is unpacked at once: it need not be preserved */
 	return library_load(out, code, 0, options, values, n, library_options, nlibrary);
 }
 
-CUresult cuLibraryLoadFromFile(CUlibrary *out, const char *path, CUjit_option *options, void **values, unsigned n,
-	CUlibraryOption *library_options, void **library_values, unsigned nlibrary)
+CUresult cuLibraryLoadFromFile(CUlibrary *out, const char *path, CUjit_option *options, void **values,
+	unsigned n, CUlibraryOption *library_options, void **library_values, unsigned nlibrary)
 {
 	(void)library_values;
 	if (!path)
@@ -198,7 +199,8 @@ CUresult cuLibraryLoadFromFile(CUlibrary *out, const char *path, CUjit_option *o
 	char *data = image_file(path, &size);
 	if (!data)
 		return CUDA_ERROR_FILE_NOT_FOUND;
-	CUresult r = size ? library_load(out, data, size, options, values, n, library_options, nlibrary) : CUDA_ERROR_INVALID_IMAGE;
+	CUresult r = size ? library_load(out, data, size, options, values, n, library_options, nlibrary)
+			  : CUDA_ERROR_INVALID_IMAGE;
 	free(data);
 	return r;
 }
@@ -309,7 +311,8 @@ CUresult cuLibraryEnumerateKernels(CUkernel *kernels, unsigned n, CUlibrary h)
 	if (!m)
 		return why;
 	for (unsigned i = 0; i < n && i < l->count; i++) {
-		struct kernel *k = library_kernel(l, engine_function_info(engine_function_at(m->code, i))->name);
+		struct kernel *k =
+			library_kernel(l, engine_function_info(engine_function_at(m->code, i))->name);
 		if (!k)
 			return CUDA_ERROR_OUT_OF_MEMORY;
 		kernels[i] = HANDLE(k);
@@ -335,12 +338,14 @@ CUresult cuLibraryGetModule(CUmodule *out, CUlibrary h)
 	return CUDA_SUCCESS;
 }
 
-static CUresult library_variable(struct module *m, CUdeviceptr *p, size_t *bytes, const char *name, bool want_managed)
+static CUresult library_variable(
+	struct module *m, CUdeviceptr *p, size_t *bytes, const char *name, bool want_managed)
 {
 	uint64_t address;
 	size_t n;
 	bool managed;
-	if (!m->code || !engine_global_find(m->code, name, &address, &n, &managed) || (want_managed && !managed))
+	if (!m->code || !engine_global_find(m->code, name, &address, &n, &managed) ||
+		(want_managed && !managed))
 		return CUDA_ERROR_NOT_FOUND;
 	if (p)
 		*p = address;
@@ -376,7 +381,7 @@ CUresult cuLibraryGetManaged(CUdeviceptr *p, size_t *bytes, CUlibrary h, const c
 		return CUDA_ERROR_INVALID_VALUE;
 	CUresult why = CUDA_SUCCESS;
 	struct module *m = library_any(l, &why);
-	while (m && m->next)        /* the oldest: its variables are the ones that the program knows */
+	while (m && m->next) /* the oldest: its variables are the ones that the program knows */
 		m = m->next;
 	return m ? library_variable(m, p, bytes, name, true) : why;
 }

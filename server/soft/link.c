@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The linker of the API: inputs are gathered, and what comes out is an image that the module functions load. It is made of PTX, for this
- * device runs nothing else.
+/* The linker of the API: inputs are gathered, and what comes out is an image that the module functions load.
+ * It is made of PTX, for this device runs nothing else.
  *
  * Thread rule: see state.h. */
 #include <stdlib.h>
@@ -44,7 +44,10 @@ CUresult cuLinkCreate_v2(unsigned n, CUjit_option *options, void **values, CUlin
 	*out = HANDLE(l);
 	return CUDA_SUCCESS;
 }
-CUresult cuLinkCreate(unsigned n, CUjit_option *options, void **values, CUlinkState *out) { return cuLinkCreate_v2(n, options, values, out); }
+CUresult cuLinkCreate(unsigned n, CUjit_option *options, void **values, CUlinkState *out)
+{
+	return cuLinkCreate_v2(n, options, values, out);
+}
 
 /* The PTX alone is checked now, so that the error comes with the input that it is in. */
 static CUresult check(struct link *l, const char *name)
@@ -56,14 +59,15 @@ static CUresult check(struct link *l, const char *name)
 	size_t n = l->image.size[last];
 	int r = engine_module_load(&text, &n, 1, &m, &error);
 	engine_module_unload(m);
-	bool unresolved = strstr(text, ".extern") != NULL;      /* may be in an input to come */
+	bool unresolved = strstr(text, ".extern") != NULL; /* may be in an input to come */
 	if (r && !unresolved)
-		jit_error(&l->jit, "%s, ptx line %u: %s", name && *name ? name : "input", error.line, error.text);
+		jit_error(&l->jit, "%s, ptx line %u: %s", name && *name ? name : "input", error.line,
+			error.text);
 	return unresolved ? CUDA_SUCCESS : (CUresult)r;
 }
 
-CUresult cuLinkAddData_v2(CUlinkState h, CUjitInputType type, void *data, size_t size, const char *name, unsigned n, CUjit_option *options,
-	void **values)
+CUresult cuLinkAddData_v2(CUlinkState h, CUjitInputType type, void *data, size_t size, const char *name,
+	unsigned n, CUjit_option *options, void **values)
 {
 	guarded g = enter_healthy();
 	if (g.error)
@@ -78,7 +82,8 @@ CUresult cuLinkAddData_v2(CUlinkState h, CUjitInputType type, void *data, size_t
 	if (r)
 		return r;
 	if (type == CU_JIT_INPUT_LIBRARY) {
-		jit_error(&l->jit, "%s: libraries hold machine code; the software device links PTX only", name ? name : "input");
+		jit_error(&l->jit, "%s: libraries hold machine code; the software device links PTX only",
+			name ? name : "input");
 		return CUDA_ERROR_NO_BINARY_FOR_GPU;
 	}
 	unsigned before = l->image.count;
@@ -88,13 +93,14 @@ CUresult cuLinkAddData_v2(CUlinkState h, CUjitInputType type, void *data, size_t
 	jit_end(&l->jit);
 	return r;
 }
-CUresult cuLinkAddData(CUlinkState h, CUjitInputType type, void *data, size_t size, const char *name, unsigned n, CUjit_option *options,
-	void **values)
+CUresult cuLinkAddData(CUlinkState h, CUjitInputType type, void *data, size_t size, const char *name,
+	unsigned n, CUjit_option *options, void **values)
 {
 	return cuLinkAddData_v2(h, type, data, size, name, n, options, values);
 }
 
-CUresult cuLinkAddFile_v2(CUlinkState h, CUjitInputType type, const char *path, unsigned n, CUjit_option *options, void **values)
+CUresult cuLinkAddFile_v2(CUlinkState h, CUjitInputType type, const char *path, unsigned n,
+	CUjit_option *options, void **values)
 {
 	if (!path)
 		return CUDA_ERROR_INVALID_VALUE;
@@ -106,7 +112,8 @@ CUresult cuLinkAddFile_v2(CUlinkState h, CUjitInputType type, const char *path, 
 	free(data);
 	return r;
 }
-CUresult cuLinkAddFile(CUlinkState h, CUjitInputType type, const char *path, unsigned n, CUjit_option *options, void **values)
+CUresult cuLinkAddFile(CUlinkState h, CUjitInputType type, const char *path, unsigned n,
+	CUjit_option *options, void **values)
 {
 	return cuLinkAddFile_v2(h, type, path, n, options, values);
 }
@@ -136,18 +143,20 @@ CUresult cuLinkComplete(CUlinkState h, void **out, size_t *size)
 	const struct image *im = &l->image;
 	struct engine_module *m = NULL;
 	struct engine_error error = {0};
-	int r = im->count ? engine_module_load((const char *const *)im->text, im->size, im->count, &m, &error) : CUDA_ERROR_INVALID_IMAGE;
+	int r = im->count ? engine_module_load((const char *const *)im->text, im->size, im->count, &m, &error)
+			  : CUDA_ERROR_INVALID_IMAGE;
 	const struct engine_function *missing = r ? NULL : unresolved(m);
 	if (missing) {
-		jit_error(&l->jit, "link: entry %s calls a function that no input has (%s)", engine_function_info(missing)->name,
-			engine_function_info(missing)->uncovered);
+		jit_error(&l->jit, "link: entry %s calls a function that no input has (%s)",
+			engine_function_info(missing)->name, engine_function_info(missing)->uncovered);
 		engine_module_unload(m);
 		jit_end(&l->jit);
 		return CUDA_ERROR_INVALID_PTX;
 	}
 	engine_module_unload(m);
 	if (r) {
-		jit_error(&l->jit, "link: line %u: %s", error.line, im->count ? error.text : "nothing to link");
+		jit_error(
+			&l->jit, "link: line %u: %s", error.line, im->count ? error.text : "nothing to link");
 		jit_end(&l->jit);
 		return (CUresult)r;
 	}

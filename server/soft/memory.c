@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Device memory: one reserved address range, committed per allocation, an inaccessible page after each, and the table of live allocations.
- * The lower half of the range is for allocations, the upper for the ranges that programs reserve themselves.
+/* Device memory: one reserved address range, committed per allocation, an inaccessible page after each, and
+ * the table of live allocations. The lower half of the range is for allocations, the upper for the ranges
+ * that programs reserve themselves.
  *
  * Thread rule: one lock for the table and the counters, held for short times only. */
 #include "server/soft/allocation.h"
@@ -11,26 +12,33 @@
 #include <sys/mman.h>
 #include "wire/log.h"
 
-#define PAGE        4096ull
-#define RANGE_BASE  0x500000000000ull   /* nothing of a Linux process lies between this and its executable at 0x55.. */
-#define RANGE_SPAN  (1ull << 40)        /* address space costs nothing; less is tried when the system refuses */
+#define PAGE 4096ull
+#define RANGE_BASE                                                                                           \
+	0x500000000000ull /* nothing of a Linux process lies between this and its executable at 0x55.. */
+#define RANGE_SPAN (1ull << 40) /* address space costs nothing; less is tried when the system refuses */
 #define RANGE_LEAST (16ull << 30)
 
 uint64_t soft_mem_base, soft_mem_end;
-static uint64_t middle;                 /* end of the half for allocations */
-static size_t limit;                    /* bytes per device */
+static uint64_t middle; /* end of the half for allocations */
+static size_t limit; /* bytes per device */
 static size_t used[ALLOCATION_DEVICES];
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 /* Live allocations, sorted by address. */
-struct entry { struct allocation a; size_t span; /* pages and guard; 0: not our memory */ };
+struct entry {
+	struct allocation a;
+	size_t span; /* pages and guard; 0: not our memory */
+};
 static struct entry **table;
 static size_t live, room;
 static uint64_t next_id = 1;
-static uint64_t cursor;                 /* the next search starts here, so that addresses are not reused at once */
+static uint64_t cursor; /* the next search starts here, so that addresses are not reused at once */
 
 /* Ranges reserved by the program, sorted by nothing: there are few. */
-struct range { uint64_t base; size_t bytes; };
+struct range {
+	uint64_t base;
+	size_t bytes;
+};
 static struct range *ranges;
 static size_t nranges;
 
@@ -96,18 +104,20 @@ static bool insert(struct entry *e)
 	return true;
 }
 
-/* A hole of `span` bytes whose start is aligned, looked for from the cursor on and then once from the start. */
+/* A hole of `span` bytes whose start is aligned, looked for from the cursor on and then once from the start.
+ */
 static uint64_t hole(size_t span, size_t align)
 {
 	for (int round = 0; round < 2; round++) {
 		uint64_t p = round ? soft_mem_base + PAGE : cursor;
-		for (size_t i = seek(p); ; i++) {
+		for (size_t i = seek(p);; i++) {
 			p = (p + align - 1) & ~(uint64_t)(align - 1);
 			if (p > middle || span > middle - p)
 				break;
 			if (i == live || table[i]->a.base >= p + span)
 				return p;
-			uint64_t end = table[i]->a.base + (table[i]->span ? table[i]->span : table[i]->a.bytes);
+			uint64_t end =
+				table[i]->a.base + (table[i]->span ? table[i]->span : table[i]->a.bytes);
 			if (end > p)
 				p = end;
 		}
@@ -123,8 +133,14 @@ static bool charge(int device, size_t bytes)
 	return true;
 }
 
-static size_t pages(size_t bytes) { return (bytes + PAGE - 1) & ~(size_t)(PAGE - 1); }
-static bool counted(const struct allocation *a) { return a->kind != ALLOCATION_PINNED; }
+static size_t pages(size_t bytes)
+{
+	return (bytes + PAGE - 1) & ~(size_t)(PAGE - 1);
+}
+static bool counted(const struct allocation *a)
+{
+	return a->kind != ALLOCATION_PINNED;
+}
 
 uint64_t allocation_create(const struct allocation *wanted, size_t bytes, size_t align)
 {
@@ -188,9 +204,11 @@ bool allocation_remove(uint64_t p)
 	struct entry *e = i < live && table[i]->a.base == p ? table[i] : NULL;
 	if (e) {
 		if (e->span) {
-			/* a fresh mapping in place of the old one: the pages go back, and the next owner finds zeros */
+			/* a fresh mapping in place of the old one: the pages go back, and the next owner
+			 * finds zeros */
 			if (mmap((void *)(uintptr_t)p, e->span - PAGE, PROT_NONE,
-					MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0) == MAP_FAILED)
+				    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1,
+				    0) == MAP_FAILED)
 				log_error("unmap device memory at %#llx: %m", (unsigned long long)p);
 			if (counted(&e->a))
 				used[e->a.device] -= e->span - PAGE;
@@ -312,7 +330,7 @@ uint64_t range_reserve(size_t bytes, size_t align, uint64_t wish)
 	uint64_t p = wish && !(wish & (align - 1)) && range_free(wish, bytes) ? wish : 0;
 	if (!p) {
 		p = (middle + align - 1) & ~(uint64_t)(align - 1);
-		for (size_t i = 0; i < nranges; ) {
+		for (size_t i = 0; i < nranges;) {
 			const struct range *r = &ranges[i++];
 			if (p < r->base + r->bytes && r->base < p + bytes) {
 				p = (r->base + r->bytes + align - 1) & ~(uint64_t)(align - 1);
@@ -351,15 +369,19 @@ bool range_reserved(uint64_t p, size_t bytes)
 	bool found = false;
 	pthread_mutex_lock(&lock);
 	for (size_t i = 0; i < nranges && !found; i++)
-		found = p >= ranges[i].base && bytes <= ranges[i].bytes && p - ranges[i].base <= ranges[i].bytes - bytes;
+		found = p >= ranges[i].base && bytes <= ranges[i].bytes &&
+			p - ranges[i].base <= ranges[i].bytes - bytes;
 	pthread_mutex_unlock(&lock);
 	return found;
 }
 
 int range_map(uint64_t p, size_t bytes, int fd, uint64_t offset)
 {
-	int prot = PROT_NONE, flags = MAP_FIXED | MAP_NORESERVE | (fd < 0 ? MAP_PRIVATE | MAP_ANONYMOUS : MAP_SHARED);
-	return mmap((void *)(uintptr_t)p, bytes, prot, flags, fd, fd < 0 ? 0 : (off_t)offset) == MAP_FAILED ? -errno : 0;
+	int prot = PROT_NONE,
+	    flags = MAP_FIXED | MAP_NORESERVE | (fd < 0 ? MAP_PRIVATE | MAP_ANONYMOUS : MAP_SHARED);
+	return mmap((void *)(uintptr_t)p, bytes, prot, flags, fd, fd < 0 ? 0 : (off_t)offset) == MAP_FAILED
+		       ? -errno
+		       : 0;
 }
 
 uint64_t soft_alloc(size_t bytes, size_t align)
@@ -368,7 +390,10 @@ uint64_t soft_alloc(size_t bytes, size_t align)
 	return allocation_create(&a, bytes, align);
 }
 
-bool soft_free(uint64_t p) { return allocation_remove(p); }
+bool soft_free(uint64_t p)
+{
+	return allocation_remove(p);
+}
 
 bool soft_find(uint64_t p, uint64_t *base, size_t *bytes)
 {
@@ -383,7 +408,7 @@ bool soft_find(uint64_t p, uint64_t *base, size_t *bytes)
 int soft_reach(const uint64_t *at, unsigned n, unsigned bytes)
 {
 	int fault = 0;
-	const struct allocation *a = NULL;      /* neighbours are mostly in the same one */
+	const struct allocation *a = NULL; /* neighbours are mostly in the same one */
 	pthread_mutex_lock(&lock);
 	for (unsigned i = 0; i < n && !fault; i++) {
 		if (!a || at[i] < a->base || at[i] - a->base >= a->bytes) {
@@ -399,4 +424,7 @@ int soft_reach(const uint64_t *at, unsigned n, unsigned bytes)
 	return fault;
 }
 
-void soft_mem_info(size_t *free_bytes, size_t *total_bytes) { allocation_info(0, free_bytes, total_bytes); }
+void soft_mem_info(size_t *free_bytes, size_t *total_bytes)
+{
+	allocation_info(0, free_bytes, total_bytes);
+}

@@ -14,7 +14,7 @@
 #include "server/soft/stream.h"
 #include "wire/log.h"
 
-#define PARAMETERS_MOST 32764   /* bytes of a kernel's parameters */
+#define PARAMETERS_MOST 32764 /* bytes of a kernel's parameters */
 
 static void function_finish(struct object *o)
 {
@@ -57,7 +57,8 @@ struct function *module_function(struct module *m, const struct engine_function 
 static bool acceptable(const struct engine_function_info *f, struct jit *jit)
 {
 	if (f->param_bytes > PARAMETERS_MOST)
-		jit_error(jit, "entry %s: parameters take %zu bytes, more than %d", f->name, f->param_bytes, PARAMETERS_MOST);
+		jit_error(jit, "entry %s: parameters take %zu bytes, more than %d", f->name, f->param_bytes,
+			PARAMETERS_MOST);
 	else if (f->uncovered && !opcode_known(f->uncovered))
 		jit_error(jit, "entry %s: %s is no PTX instruction", f->name, f->uncovered);
 	else
@@ -65,7 +66,8 @@ static bool acceptable(const struct engine_function_info *f, struct jit *jit)
 	return false;
 }
 
-CUresult module_load(const struct image *im, struct context *c, struct library *l, struct jit *jit, struct module **out)
+CUresult module_load(
+	const struct image *im, struct context *c, struct library *l, struct jit *jit, struct module **out)
 {
 	struct engine_module *code = NULL;
 	if (im->count) {
@@ -119,14 +121,16 @@ CUresult module_load(const struct image *im, struct context *c, struct library *
 
 CUresult module_empty(const char *name)
 {
-	log_warning("kernel %s: its image has no PTX. The software device runs PTX only: compile with -gencode arch=compute_%d,code=compute_%d",
+	log_warning("kernel %s: its image has no PTX. The software device runs PTX only: compile with "
+		    "-gencode arch=compute_%d,code=compute_%d",
 		name, soft.major * 10 + soft.minor, soft.major * 10 + soft.minor);
 	return CUDA_ERROR_NO_BINARY_FOR_GPU;
 }
 
 /* ---- API */
 
-static CUresult load(CUmodule *out, const void *image, size_t size, unsigned n, CUjit_option *options, void **values)
+static CUresult load(
+	CUmodule *out, const void *image, size_t size, unsigned n, CUjit_option *options, void **values)
 {
 	guarded g = enter_healthy();
 	if (g.error)
@@ -154,12 +158,19 @@ static CUresult load(CUmodule *out, const void *image, size_t size, unsigned n, 
 	return r;
 }
 
-CUresult cuModuleLoadDataEx(CUmodule *out, const void *image, unsigned n, CUjit_option *options, void **values)
+CUresult cuModuleLoadDataEx(
+	CUmodule *out, const void *image, unsigned n, CUjit_option *options, void **values)
 {
 	return load(out, image, 0, n, options, values);
 }
-CUresult cuModuleLoadData(CUmodule *out, const void *image) { return load(out, image, 0, 0, NULL, NULL); }
-CUresult cuModuleLoadFatBinary(CUmodule *out, const void *image) { return load(out, image, 0, 0, NULL, NULL); }
+CUresult cuModuleLoadData(CUmodule *out, const void *image)
+{
+	return load(out, image, 0, 0, NULL, NULL);
+}
+CUresult cuModuleLoadFatBinary(CUmodule *out, const void *image)
+{
+	return load(out, image, 0, 0, NULL, NULL);
+}
 
 /* A whole file, ended by NULs. NULL with errno. */
 static char *file_read(const char *path, size_t *size)
@@ -210,7 +221,10 @@ CUresult cuModuleLoad(CUmodule *out, const char *path)
 	return r;
 }
 
-char *image_file(const char *path, size_t *size) { return file_read(path, size); }
+char *image_file(const char *path, size_t *size)
+{
+	return file_read(path, size);
+}
 
 CUresult cuModuleUnload(CUmodule h)
 {
@@ -221,7 +235,7 @@ CUresult cuModuleUnload(CUmodule h)
 	if (!m)
 		return CUDA_ERROR_INVALID_HANDLE;
 	if (m->library)
-		return CUDA_ERROR_NOT_PERMITTED;    /* it goes with its library */
+		return CUDA_ERROR_NOT_PERMITTED; /* it goes with its library */
 	CUresult r = capture_unsafe();
 	if (r)
 		return r;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Is a mnemonic PTX at all? A module with an instruction that the engine lacks loads; one with a word that is no instruction does not.
+/* Is a mnemonic PTX at all? A module with an instruction that the engine lacks loads; one with a word that is
+ * no instruction does not.
  *
  * Thread rule: constants only. */
 #pragma once

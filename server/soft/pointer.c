@@ -12,18 +12,19 @@ static CUresult attribute(void *out, CUpointer_attribute a, CUdeviceptr p)
 	struct allocation m;
 	if (!allocation_find(p, &m))
 		return CUDA_ERROR_INVALID_VALUE;
-	bool host = m.kind == ALLOCATION_PINNED || m.kind == ALLOCATION_REGISTERED, managed = m.kind == ALLOCATION_MANAGED;
+	bool host = m.kind == ALLOCATION_PINNED || m.kind == ALLOCATION_REGISTERED,
+	     managed = m.kind == ALLOCATION_MANAGED;
 	struct context *owner = m.owner;
 	switch (a) {
 	case CU_POINTER_ATTRIBUTE_CONTEXT:
-		*(CUcontext *)out = owner && m.kind != ALLOCATION_POOL && m.kind != ALLOCATION_MAPPED ? HANDLE(owner) : NULL;
+		*(CUcontext *)out = owner && m.kind != ALLOCATION_POOL && m.kind != ALLOCATION_MAPPED
+					    ? HANDLE(owner)
+					    : NULL;
 		break;
 	case CU_POINTER_ATTRIBUTE_MEMORY_TYPE:
 		*(unsigned *)out = host ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_DEVICE;
 		break;
-	case CU_POINTER_ATTRIBUTE_DEVICE_POINTER:
-		*(CUdeviceptr *)out = p;
-		break;
+	case CU_POINTER_ATTRIBUTE_DEVICE_POINTER: *(CUdeviceptr *)out = p; break;
 	case CU_POINTER_ATTRIBUTE_HOST_POINTER:
 		if (!host && !managed)
 			return CUDA_ERROR_INVALID_VALUE;
@@ -32,56 +33,34 @@ static CUresult attribute(void *out, CUpointer_attribute a, CUdeviceptr p)
 	case CU_POINTER_ATTRIBUTE_P2P_TOKENS:
 		if (host)
 			return CUDA_ERROR_INVALID_VALUE;
-		*(CUDA_POINTER_ATTRIBUTE_P2P_TOKENS *)out = (CUDA_POINTER_ATTRIBUTE_P2P_TOKENS){.p2pToken = m.id};
+		*(CUDA_POINTER_ATTRIBUTE_P2P_TOKENS *)out =
+			(CUDA_POINTER_ATTRIBUTE_P2P_TOKENS){.p2pToken = m.id};
 		break;
 	case CU_POINTER_ATTRIBUTE_SYNC_MEMOPS:
 		*(unsigned *)out = m.sync_memops || m.kind == ALLOCATION_DEVICE || managed;
 		break;
-	case CU_POINTER_ATTRIBUTE_BUFFER_ID:
-		*(unsigned long long *)out = m.id;
-		break;
-	case CU_POINTER_ATTRIBUTE_IS_MANAGED:
-		*(unsigned *)out = managed;
-		break;
-	case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL:
-		*(int *)out = m.device;
-		break;
+	case CU_POINTER_ATTRIBUTE_BUFFER_ID: *(unsigned long long *)out = m.id; break;
+	case CU_POINTER_ATTRIBUTE_IS_MANAGED: *(unsigned *)out = managed; break;
+	case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL: *(int *)out = m.device; break;
 	case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE:
 		*(unsigned *)out = m.kind == ALLOCATION_DEVICE;
 		break;
-	case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR:
-		*(CUdeviceptr *)out = m.base;
-		break;
-	case CU_POINTER_ATTRIBUTE_RANGE_SIZE:
-		*(size_t *)out = m.bytes;
-		break;
-	case CU_POINTER_ATTRIBUTE_MAPPED:
-		*(unsigned *)out = 1;
-		break;
-	case CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES:
-		*(unsigned long long *)out = 0;
-		break;
+	case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR: *(CUdeviceptr *)out = m.base; break;
+	case CU_POINTER_ATTRIBUTE_RANGE_SIZE: *(size_t *)out = m.bytes; break;
+	case CU_POINTER_ATTRIBUTE_MAPPED: *(unsigned *)out = 1; break;
+	case CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES: *(unsigned long long *)out = 0; break;
 	case CU_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE:
-	case CU_POINTER_ATTRIBUTE_IS_HW_DECOMPRESS_CAPABLE:
-		*(unsigned *)out = 0;
-		break;
+	case CU_POINTER_ATTRIBUTE_IS_HW_DECOMPRESS_CAPABLE: *(unsigned *)out = 0; break;
 	case CU_POINTER_ATTRIBUTE_ACCESS_FLAGS:
 		*(unsigned *)out = CU_POINTER_ATTRIBUTE_ACCESS_FLAG_READWRITE;
 		break;
 	case CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE:
 		*(CUmemoryPool *)out = m.kind == ALLOCATION_POOL ? HANDLE((struct pool *)m.pool) : NULL;
 		break;
-	case CU_POINTER_ATTRIBUTE_MAPPING_SIZE:
-		*(size_t *)out = m.bytes;
-		break;
-	case CU_POINTER_ATTRIBUTE_MAPPING_BASE_ADDR:
-		*(CUdeviceptr *)out = m.base;
-		break;
-	case CU_POINTER_ATTRIBUTE_MEMORY_BLOCK_ID:
-		*(unsigned long long *)out = m.id;
-		break;
-	default:
-		return CUDA_ERROR_INVALID_VALUE;
+	case CU_POINTER_ATTRIBUTE_MAPPING_SIZE: *(size_t *)out = m.bytes; break;
+	case CU_POINTER_ATTRIBUTE_MAPPING_BASE_ADDR: *(CUdeviceptr *)out = m.base; break;
+	case CU_POINTER_ATTRIBUTE_MEMORY_BLOCK_ID: *(unsigned long long *)out = m.id; break;
+	default: return CUDA_ERROR_INVALID_VALUE;
 	}
 	return CUDA_SUCCESS;
 }
@@ -108,12 +87,8 @@ static CUresult nothing(void *out, CUpointer_attribute a)
 	case CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE:
 	case CU_POINTER_ATTRIBUTE_MAPPING_SIZE:
 	case CU_POINTER_ATTRIBUTE_MAPPING_BASE_ADDR:
-	case CU_POINTER_ATTRIBUTE_MEMORY_BLOCK_ID:
-		*(uint64_t *)out = 0;
-		return CUDA_SUCCESS;
-	case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL:
-		*(int *)out = -2;
-		return CUDA_SUCCESS;
+	case CU_POINTER_ATTRIBUTE_MEMORY_BLOCK_ID: *(uint64_t *)out = 0; return CUDA_SUCCESS;
+	case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL: *(int *)out = -2; return CUDA_SUCCESS;
 	case CU_POINTER_ATTRIBUTE_MEMORY_TYPE:
 	case CU_POINTER_ATTRIBUTE_SYNC_MEMOPS:
 	case CU_POINTER_ATTRIBUTE_IS_MANAGED:
@@ -121,14 +96,11 @@ static CUresult nothing(void *out, CUpointer_attribute a)
 	case CU_POINTER_ATTRIBUTE_MAPPED:
 	case CU_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE:
 	case CU_POINTER_ATTRIBUTE_ACCESS_FLAGS:
-	case CU_POINTER_ATTRIBUTE_IS_HW_DECOMPRESS_CAPABLE:
-		*(unsigned *)out = 0;
-		return CUDA_SUCCESS;
+	case CU_POINTER_ATTRIBUTE_IS_HW_DECOMPRESS_CAPABLE: *(unsigned *)out = 0; return CUDA_SUCCESS;
 	case CU_POINTER_ATTRIBUTE_P2P_TOKENS:
 		*(CUDA_POINTER_ATTRIBUTE_P2P_TOKENS *)out = (CUDA_POINTER_ATTRIBUTE_P2P_TOKENS){0};
 		return CUDA_SUCCESS;
-	default:
-		return CUDA_ERROR_INVALID_VALUE;
+	default: return CUDA_ERROR_INVALID_VALUE;
 	}
 }
 
@@ -140,7 +112,8 @@ CUresult cuPointerGetAttributes(unsigned n, CUpointer_attribute *a, void **out, 
 	if (!n || n > 1024 || !a || !out)
 		return CUDA_ERROR_INVALID_VALUE;
 	for (unsigned i = 0; i < n; i++)
-		if (a[i] < CU_POINTER_ATTRIBUTE_CONTEXT || a[i] > CU_POINTER_ATTRIBUTE_IS_HW_DECOMPRESS_CAPABLE || !out[i])
+		if (a[i] < CU_POINTER_ATTRIBUTE_CONTEXT ||
+			a[i] > CU_POINTER_ATTRIBUTE_IS_HW_DECOMPRESS_CAPABLE || !out[i])
 			return CUDA_ERROR_INVALID_VALUE;
 	for (unsigned i = 0; i < n; i++)
 		if (attribute(out[i], a[i], p))
@@ -173,7 +146,8 @@ static bool managed_range(CUdeviceptr p, size_t n)
 static bool advisable(CUdeviceptr p, size_t n)
 {
 	struct allocation m;
-	return managed_range(p, n) || (n && allocation_find(p, &m) && m.kind == ALLOCATION_MODULE && n <= m.bytes - (p - m.base));
+	return managed_range(p, n) ||
+	       (n && allocation_find(p, &m) && m.kind == ALLOCATION_MODULE && n <= m.bytes - (p - m.base));
 }
 
 static CUresult advise(CUdeviceptr p, size_t n, CUmem_advise advice)
@@ -181,7 +155,8 @@ static CUresult advise(CUdeviceptr p, size_t n, CUmem_advise advice)
 	guarded g = enter_healthy();
 	if (g.error)
 		return g.error;
-	if (advice < CU_MEM_ADVISE_SET_READ_MOSTLY || advice > CU_MEM_ADVISE_UNSET_ACCESSED_BY || !advisable(p, n))
+	if (advice < CU_MEM_ADVISE_SET_READ_MOSTLY || advice > CU_MEM_ADVISE_UNSET_ACCESSED_BY ||
+		!advisable(p, n))
 		return CUDA_ERROR_INVALID_VALUE;
 	return CUDA_SUCCESS;
 }
@@ -218,7 +193,8 @@ CUresult cuMemPrefetchAsync(CUdeviceptr p, size_t n, CUdevice device, CUstream s
 		return CUDA_ERROR_INVALID_DEVICE;
 	return prefetch(p, n, stream);
 }
-CUresult cuMemPrefetchAsync_v2(CUdeviceptr p, size_t n, CUmemLocation location, unsigned flags, CUstream stream)
+CUresult cuMemPrefetchAsync_v2(
+	CUdeviceptr p, size_t n, CUmemLocation location, unsigned flags, CUstream stream)
 {
 	if (flags)
 		return CUDA_ERROR_INVALID_VALUE;
@@ -257,8 +233,7 @@ static CUresult range_attribute(void *out, size_t n, CUmem_range_attribute a)
 		for (size_t i = 0; i < n / sizeof(int); i++)
 			((int *)out)[i] = CU_DEVICE_INVALID;
 		return CUDA_SUCCESS;
-	default:
-		return CUDA_ERROR_INVALID_VALUE;
+	default: return CUDA_ERROR_INVALID_VALUE;
 	}
 }
 
@@ -270,7 +245,8 @@ CUresult cuMemRangeGetAttribute(void *out, size_t size, CUmem_range_attribute a,
 	return out && advisable(p, n) ? range_attribute(out, size, a) : CUDA_ERROR_INVALID_VALUE;
 }
 
-CUresult cuMemRangeGetAttributes(void **out, size_t *sizes, CUmem_range_attribute *a, size_t count, CUdeviceptr p, size_t n)
+CUresult cuMemRangeGetAttributes(
+	void **out, size_t *sizes, CUmem_range_attribute *a, size_t count, CUdeviceptr p, size_t n)
 {
 	guarded g = enter_healthy();
 	if (g.error)

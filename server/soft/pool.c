@@ -41,12 +41,21 @@ struct pool *pool_default(int device)
 	return defaults[device];
 }
 
-struct pool *pool_current(int device) { return current[device] ? current[device] : pool_default(device); }
+struct pool *pool_current(int device)
+{
+	return current[device] ? current[device] : pool_default(device);
+}
 
 static uint64_t graph_bytes[ALLOCATION_DEVICES], graph_high[ALLOCATION_DEVICES];
 
-uint64_t graph_memory_bytes(int device, bool high) { return high ? graph_high[device] : graph_bytes[device]; }
-void graph_memory_reset(int device) { graph_high[device] = graph_bytes[device]; }
+uint64_t graph_memory_bytes(int device, bool high)
+{
+	return high ? graph_high[device] : graph_bytes[device];
+}
+void graph_memory_reset(int device)
+{
+	graph_high[device] = graph_bytes[device];
+}
 
 static void give(uint64_t p, bool graph)
 {
@@ -54,7 +63,7 @@ static void give(uint64_t p, bool graph)
 	if (!allocation_find(p, &a) || a.base != p || a.kind != ALLOCATION_POOL)
 		return;
 	if (a.flags & POOL_OF_GRAPH && !graph) {
-		a.freeing = false;      /* the graph's next launch allocates it again */
+		a.freeing = false; /* the graph's next launch allocates it again */
 		allocation_update(&a);
 		return;
 	}
@@ -66,8 +75,14 @@ static void give(uint64_t p, bool graph)
 	object_unref(from);
 }
 
-void pool_give(uint64_t p) { give(p, false); }
-void pool_give_graph(uint64_t p) { give(p, true); }
+void pool_give(uint64_t p)
+{
+	give(p, false);
+}
+void pool_give_graph(uint64_t p)
+{
+	give(p, true);
+}
 
 void pool_free_now(uint64_t p)
 {
@@ -78,12 +93,13 @@ void pool_free_now(uint64_t p)
 
 static uint64_t take(struct pool *p, size_t bytes, struct context *c, unsigned flags)
 {
-	struct allocation a = {.kind = ALLOCATION_POOL, .device = p->device, .owner = c, .pool = p, .flags = flags};
+	struct allocation a = {
+		.kind = ALLOCATION_POOL, .device = p->device, .owner = c, .pool = p, .flags = flags};
 	object_ref(p);
 	uint64_t r = 0;
 	for (int round = 0; round < 2 && !r; round++) {
 		if (round)
-			context_drain(c);       /* frees that are queued give memory back */
+			context_drain(c); /* frees that are queued give memory back */
 		if (!p->most || (bytes <= p->most && p->used <= p->most - bytes))
 			r = allocation_create(&a, bytes, 512);
 	}
@@ -97,7 +113,10 @@ static uint64_t take(struct pool *p, size_t bytes, struct context *c, unsigned f
 	return r;
 }
 
-uint64_t pool_take(struct pool *p, size_t bytes, struct context *c) { return take(p, bytes, c, 0); }
+uint64_t pool_take(struct pool *p, size_t bytes, struct context *c)
+{
+	return take(p, bytes, c, 0);
+}
 
 CUresult pool_graph_work(struct pool *p, size_t bytes, struct context *c, struct work *w)
 {
@@ -152,8 +171,14 @@ static CUresult alloc(CUdeviceptr *out, size_t n, CUmemoryPool pool, bool named,
 	return *out ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
-CUresult cuMemAllocAsync(CUdeviceptr *out, size_t n, CUstream s) { return alloc(out, n, NULL, false, s); }
-CUresult cuMemAllocFromPoolAsync(CUdeviceptr *out, size_t n, CUmemoryPool p, CUstream s) { return alloc(out, n, p, true, s); }
+CUresult cuMemAllocAsync(CUdeviceptr *out, size_t n, CUstream s)
+{
+	return alloc(out, n, NULL, false, s);
+}
+CUresult cuMemAllocFromPoolAsync(CUdeviceptr *out, size_t n, CUmemoryPool p, CUstream s)
+{
+	return alloc(out, n, p, true, s);
+}
 
 CUresult cuMemFreeAsync(CUdeviceptr p, CUstream stream)
 {
@@ -204,17 +229,30 @@ static CUresult device_pool(CUmemoryPool *out, CUdevice d, bool standard)
 	*out = HANDLE(p);
 	return CUDA_SUCCESS;
 }
-CUresult cuDeviceGetDefaultMemPool(CUmemoryPool *out, CUdevice d) { return device_pool(out, d, true); }
-CUresult cuDeviceGetMemPool(CUmemoryPool *out, CUdevice d) { return device_pool(out, d, false); }
+CUresult cuDeviceGetDefaultMemPool(CUmemoryPool *out, CUdevice d)
+{
+	return device_pool(out, d, true);
+}
+CUresult cuDeviceGetMemPool(CUmemoryPool *out, CUdevice d)
+{
+	return device_pool(out, d, false);
+}
 
 static CUresult location_pool(CUmemoryPool *out, CUmemLocation *l, CUmemAllocationType type, bool standard)
 {
 	if (!l || !out || type != CU_MEM_ALLOCATION_TYPE_PINNED)
 		return CUDA_ERROR_INVALID_VALUE;
-	return l->type == CU_MEM_LOCATION_TYPE_DEVICE ? device_pool(out, l->id, standard) : CUDA_ERROR_NOT_SUPPORTED;
+	return l->type == CU_MEM_LOCATION_TYPE_DEVICE ? device_pool(out, l->id, standard)
+						      : CUDA_ERROR_NOT_SUPPORTED;
 }
-CUresult cuMemGetDefaultMemPool(CUmemoryPool *out, CUmemLocation *l, CUmemAllocationType type) { return location_pool(out, l, type, true); }
-CUresult cuMemGetMemPool(CUmemoryPool *out, CUmemLocation *l, CUmemAllocationType type) { return location_pool(out, l, type, false); }
+CUresult cuMemGetDefaultMemPool(CUmemoryPool *out, CUmemLocation *l, CUmemAllocationType type)
+{
+	return location_pool(out, l, type, true);
+}
+CUresult cuMemGetMemPool(CUmemoryPool *out, CUmemLocation *l, CUmemAllocationType type)
+{
+	return location_pool(out, l, type, false);
+}
 
 CUresult cuDeviceSetMemPool(CUdevice d, CUmemoryPool h)
 {
@@ -236,7 +274,8 @@ CUresult cuMemSetMemPool(CUmemLocation *l, CUmemAllocationType type, CUmemoryPoo
 {
 	if (!l || type != CU_MEM_ALLOCATION_TYPE_PINNED)
 		return CUDA_ERROR_INVALID_VALUE;
-	return l->type == CU_MEM_LOCATION_TYPE_DEVICE ? cuDeviceSetMemPool(l->id, h) : CUDA_ERROR_NOT_SUPPORTED;
+	return l->type == CU_MEM_LOCATION_TYPE_DEVICE ? cuDeviceSetMemPool(l->id, h)
+						      : CUDA_ERROR_NOT_SUPPORTED;
 }
 
 CUresult cuMemPoolCreate(CUmemoryPool *out, const CUmemPoolProps *props)
@@ -269,7 +308,7 @@ CUresult cuMemPoolDestroy(CUmemoryPool h)
 		current[p->device] = NULL;
 		object_unref(p);
 	}
-	object_close(&p->object);   /* what was allocated from it keeps it alive */
+	object_close(&p->object); /* what was allocated from it keeps it alive */
 	return CUDA_SUCCESS;
 }
 
@@ -278,15 +317,16 @@ CUresult cuMemPoolTrimTo(CUmemoryPool h, size_t keep)
 	guarded g = enter();
 	if (g.error)
 		return g.error;
-	(void)keep;                 /* nothing is held back that could be given up */
+	(void)keep; /* nothing is held back that could be given up */
 	return object_find(h, KIND_POOL) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
 static int *switch_of(struct pool *p, CUmemPool_attribute a)
 {
-	return a == CU_MEMPOOL_ATTR_REUSE_FOLLOW_EVENT_DEPENDENCIES ? &p->follow
-		: a == CU_MEMPOOL_ATTR_REUSE_ALLOW_OPPORTUNISTIC ? &p->opportunistic
-		: a == CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES ? &p->internal : NULL;
+	return a == CU_MEMPOOL_ATTR_REUSE_FOLLOW_EVENT_DEPENDENCIES     ? &p->follow
+	       : a == CU_MEMPOOL_ATTR_REUSE_ALLOW_OPPORTUNISTIC         ? &p->opportunistic
+	       : a == CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES ? &p->internal
+									: NULL;
 }
 
 CUresult cuMemPoolGetAttribute(CUmemoryPool h, CUmemPool_attribute a, void *value)
@@ -302,19 +342,12 @@ CUresult cuMemPoolGetAttribute(CUmemoryPool h, CUmemPool_attribute a, void *valu
 		return CUDA_SUCCESS;
 	}
 	switch (a) {
-	case CU_MEMPOOL_ATTR_RELEASE_THRESHOLD:
-		*(cuuint64_t *)value = p->threshold;
-		return CUDA_SUCCESS;
+	case CU_MEMPOOL_ATTR_RELEASE_THRESHOLD: *(cuuint64_t *)value = p->threshold; return CUDA_SUCCESS;
 	case CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT:
-	case CU_MEMPOOL_ATTR_USED_MEM_CURRENT:
-		*(cuuint64_t *)value = p->used;
-		return CUDA_SUCCESS;
+	case CU_MEMPOOL_ATTR_USED_MEM_CURRENT: *(cuuint64_t *)value = p->used; return CUDA_SUCCESS;
 	case CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH:
-	case CU_MEMPOOL_ATTR_USED_MEM_HIGH:
-		*(cuuint64_t *)value = p->used_high;
-		return CUDA_SUCCESS;
-	default:
-		return CUDA_ERROR_INVALID_VALUE;
+	case CU_MEMPOOL_ATTR_USED_MEM_HIGH: *(cuuint64_t *)value = p->used_high; return CUDA_SUCCESS;
+	default: return CUDA_ERROR_INVALID_VALUE;
 	}
 }
 
@@ -332,17 +365,14 @@ CUresult cuMemPoolSetAttribute(CUmemoryPool h, CUmemPool_attribute a, void *valu
 	}
 	cuuint64_t v = *(const cuuint64_t *)value;
 	switch (a) {
-	case CU_MEMPOOL_ATTR_RELEASE_THRESHOLD:
-		p->threshold = v;
-		return CUDA_SUCCESS;
+	case CU_MEMPOOL_ATTR_RELEASE_THRESHOLD: p->threshold = v; return CUDA_SUCCESS;
 	case CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH:
 	case CU_MEMPOOL_ATTR_USED_MEM_HIGH:
 		if (v)
 			return CUDA_ERROR_INVALID_VALUE;
 		p->used_high = p->used;
 		return CUDA_SUCCESS;
-	default:
-		return CUDA_ERROR_INVALID_VALUE;
+	default: return CUDA_ERROR_INVALID_VALUE;
 	}
 }
 
@@ -355,7 +385,8 @@ CUresult cuMemPoolSetAccess(CUmemoryPool h, const CUmemAccessDesc *map, size_t n
 	if (!p || (n && !map))
 		return CUDA_ERROR_INVALID_VALUE;
 	for (size_t i = 0; i < n; i++) {
-		if (map[i].location.type != CU_MEM_LOCATION_TYPE_DEVICE || !context_primary(map[i].location.id))
+		if (map[i].location.type != CU_MEM_LOCATION_TYPE_DEVICE ||
+			!context_primary(map[i].location.id))
 			return CUDA_ERROR_INVALID_DEVICE;
 		if (map[i].location.id == p->device && map[i].flags != CU_MEM_ACCESS_FLAGS_PROT_READWRITE)
 			return CUDA_ERROR_INVALID_VALUE;
@@ -371,7 +402,8 @@ CUresult cuMemPoolGetAccess(CUmemAccess_flags *flags, CUmemoryPool h, CUmemLocat
 	const struct pool *p = object_find(h, KIND_POOL);
 	if (!p || !flags || !l)
 		return CUDA_ERROR_INVALID_VALUE;
-	*flags = l->type == CU_MEM_LOCATION_TYPE_DEVICE && context_primary(l->id) ? CU_MEM_ACCESS_FLAGS_PROT_READWRITE
-		: CU_MEM_ACCESS_FLAGS_PROT_NONE;
+	*flags = l->type == CU_MEM_LOCATION_TYPE_DEVICE && context_primary(l->id)
+			 ? CU_MEM_ACCESS_FLAGS_PROT_READWRITE
+			 : CU_MEM_ACCESS_FLAGS_PROT_NONE;
 	return CUDA_SUCCESS;
 }

@@ -1,21 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Stream-ordered memory and its pools. Memory is taken when the call is made and given back when the stream gets to the free.
+/* Stream-ordered memory and its pools. Memory is taken when the call is made and given back when the stream
+ * gets to the free.
  *
  * Thread rule: see state.h; pool_free_now is called without the lock. */
 #pragma once
 #include "server/soft/stream.h"
 
-#define POOL_OF_GRAPH 1u     /* allocation.flags: the memory is a graph's */
+#define POOL_OF_GRAPH 1u /* allocation.flags: the memory is a graph's */
 
 struct pool {
 	struct object object;
 	int device;
-	bool standard;              /* the device's default pool */
+	bool standard; /* the device's default pool */
 	CUmemPoolProps props;
-	size_t most;                /* maxSize; 0: the device's */
-	int follow, opportunistic, internal;    /* the reuse attributes: kept and told, nothing is reused here */
+	size_t most; /* maxSize; 0: the device's */
+	int follow, opportunistic, internal; /* the reuse attributes: kept and told, nothing is reused here */
 	uint64_t threshold;
-	uint64_t used, used_high;   /* bytes */
+	uint64_t used, used_high; /* bytes */
 };
 
 struct pool *pool_default(int device);

@@ -14,20 +14,25 @@
 #include "server/soft/stream.h"
 #include "wire/log.h"
 
-#define MEMORY_MOST   (4ull << 30)
-#define WORKERS_MOST  256
-#define DEVICES_MOST  8
-#define HANDLES_MOST  (1u << 24)
+#define MEMORY_MOST (4ull << 30)
+#define WORKERS_MOST 256
+#define DEVICES_MOST 8
+#define HANDLES_MOST (1u << 24)
 
 struct state soft = {.lock = PTHREAD_MUTEX_INITIALIZER, .progress = PTHREAD_COND_INITIALIZER, .next_id = 1};
 
 /* ---- handles: (generation, index), so that a stale one is noticed */
 
-struct slot { struct object *object; uint32_t generation; uint32_t next_free; };
+struct slot {
+	struct object *object;
+	uint32_t generation;
+	uint32_t next_free;
+};
 static struct slot *slots;
-static uint32_t nslots, free_slot;      /* index 0 is never given out */
+static uint32_t nslots, free_slot; /* index 0 is never given out */
 
-#define HANDLE_SHIFT 4                  /* handles look like aligned pointers and are never CUDA's stream values 0, 1 and 2 */
+#define HANDLE_SHIFT 4 /* handles look like aligned pointers and are never CUDA's stream values 0, 1 and 2   \
+			*/
 
 static bool slots_grow(void)
 {
@@ -114,7 +119,7 @@ struct object *object_of(const struct context *c, enum kind kind)
 static pthread_key_t thread_key;
 static pthread_once_t thread_once = PTHREAD_ONCE_INIT;
 static __thread struct thread self;
-static __thread bool known;     /* thread_end will be told */
+static __thread bool known; /* thread_end will be told */
 
 static void thread_end(void *p)
 {
@@ -122,7 +127,7 @@ static void thread_end(void *p)
 	pthread_mutex_lock(&soft.lock);
 	stream_thread_ended(t);
 	pthread_mutex_unlock(&soft.lock);
-	known = false;              /* a later destructor of the program may use the API once more */
+	known = false; /* a later destructor of the program may use the API once more */
 }
 
 static void thread_key_make(void)
@@ -150,7 +155,8 @@ uint64_t now_ns(void)
 	return t.tv_sec * 1000000000ull + t.tv_nsec;
 }
 
-/* A number from the environment with an optional K, M or G; `fallback` when unset or out of range (and then says so). */
+/* A number from the environment with an optional K, M or G; `fallback` when unset or out of range (and then
+ * says so). */
 static uint64_t option(const char *name, uint64_t least, uint64_t most, uint64_t fallback)
 {
 	const char *s = getenv(name);
@@ -159,12 +165,15 @@ static uint64_t option(const char *name, uint64_t least, uint64_t most, uint64_t
 	char *end;
 	errno = 0;
 	unsigned long long v = strtoull(s, &end, 10);
-	unsigned shift = *end == 'K' || *end == 'k' ? 10 : *end == 'M' || *end == 'm' ? 20 : *end == 'G' || *end == 'g' ? 30 : 0;
+	unsigned shift = *end == 'K' || *end == 'k'   ? 10
+			 : *end == 'M' || *end == 'm' ? 20
+			 : *end == 'G' || *end == 'g' ? 30
+						      : 0;
 	if (shift)
 		end++;
 	if (errno || *s == '-' || end == s || *end || v > most >> shift || v << shift < least) {
-		log_warning("%s=%s: not a number from %llu to %llu; using %llu", name, s, (unsigned long long)least,
-			(unsigned long long)most, (unsigned long long)fallback);
+		log_warning("%s=%s: not a number from %llu to %llu; using %llu", name, s,
+			(unsigned long long)least, (unsigned long long)most, (unsigned long long)fallback);
 		return fallback;
 	}
 	return v << shift;
@@ -194,7 +203,8 @@ static void options(void)
 
 static void forked_child(void)
 {
-	/* only the forking thread lives on: the lock may have been held by another, and no runner exists any more */
+	/* only the forking thread lives on: the lock may have been held by another, and no runner exists any
+	 * more */
 	soft.forked = soft.initialised;
 	pthread_mutex_init(&soft.lock, NULL);
 	pthread_cond_init(&soft.progress, NULL);

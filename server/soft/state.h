@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What every file of the software device's driver shares: the one lock, options, objects behind handles.
  *
- * Thread rule: one lock for all state of the driver. API functions hold it from entry to return; waits give it away; kernels, copies, host
- * functions and module loads run without it. `progress` is told whenever a piece of work has ended. */
+ * Thread rule: one lock for all state of the driver. API functions hold it from entry to return; waits give
+ * it away; kernels, copies, host functions and module loads run without it. `progress` is told whenever a
+ * piece of work has ended. */
 #pragma once
 #include <pthread.h>
 #include <stdbool.h>
@@ -11,45 +12,62 @@
 #include "wire/cuda.h"
 
 enum kind {
-	KIND_CONTEXT = 1, KIND_STREAM, KIND_EVENT, KIND_MODULE, KIND_FUNCTION, KIND_LIBRARY, KIND_KERNEL, KIND_POOL, KIND_ARRAY, KIND_MIPMAP,
-	KIND_GRAPH, KIND_NODE, KIND_EXEC, KIND_LINK, KIND_USER, KIND_MEMORY, KIND_TEXTURE, KIND_SURFACE,
+	KIND_CONTEXT = 1,
+	KIND_STREAM,
+	KIND_EVENT,
+	KIND_MODULE,
+	KIND_FUNCTION,
+	KIND_LIBRARY,
+	KIND_KERNEL,
+	KIND_POOL,
+	KIND_ARRAY,
+	KIND_MIPMAP,
+	KIND_GRAPH,
+	KIND_NODE,
+	KIND_EXEC,
+	KIND_LINK,
+	KIND_USER,
+	KIND_MEMORY,
+	KIND_TEXTURE,
+	KIND_SURFACE,
 };
 
 struct context;
 /* First member of whatever a handle stands for. */
 struct object {
 	enum kind kind;
-	unsigned refs;                      /* the handle's own included */
-	uint64_t handle;                    /* 0: destroyed by its user, but still needed by queued work */
-	struct context *context;            /* dies with it; NULL: belongs to the process */
-	void (*finish)(struct object *o);   /* called with the lock held when the last reference goes; frees o */
+	unsigned refs; /* the handle's own included */
+	uint64_t handle; /* 0: destroyed by its user, but still needed by queued work */
+	struct context *context; /* dies with it; NULL: belongs to the process */
+	void (*finish)(
+		struct object *o); /* called with the lock held when the last reference goes; frees o */
 };
 
 struct state {
 	pthread_mutex_t lock;
 	pthread_cond_t progress;
 	bool initialised;
-	bool forked;                /* a child of the process that called cuInit: nothing works here */
+	bool forked; /* a child of the process that called cuInit: nothing works here */
 	int devices;
-	int major, minor;           /* compute capability to present */
+	int major, minor; /* compute capability to present */
 	unsigned workers;
-	size_t memory;              /* bytes per device */
-	double time_limit;          /* seconds per launch; 0: none */
-	uint64_t next_id;           /* for contexts, streams, graphs, ... */
-	uint64_t serial;            /* of queued work, in order */
+	size_t memory; /* bytes per device */
+	double time_limit; /* seconds per launch; 0: none */
+	uint64_t next_id; /* for contexts, streams, graphs, ... */
+	uint64_t serial; /* of queued work, in order */
 };
 extern struct state soft;
 
 /* State of the calling thread. */
-#define THREAD_STACK 64         /* contexts that one thread may push */
+#define THREAD_STACK 64 /* contexts that one thread may push */
 struct stream;
 struct thread {
-	uint64_t stack[THREAD_STACK];   /* handles; a context may die while it is on a stack */
+	uint64_t stack[THREAD_STACK]; /* handles; a context may die while it is on a stack */
 	unsigned depth;
-	unsigned ptds;                  /* > 0: stream 0 is the per-thread stream in the call under way */
-	bool callback;                  /* inside a host function: no API calls that need a context */
+	unsigned ptds; /* > 0: stream 0 is the per-thread stream in the call under way */
+	bool callback; /* inside a host function: no API calls that need a context */
 	CUstreamCaptureMode mode;
-	struct stream *streams;         /* per-thread default streams, linked by next_own */
+	struct stream *streams; /* per-thread default streams, linked by next_own */
 };
 struct thread *thread_self(void);
 
@@ -67,8 +85,8 @@ struct object *object_of(const struct context *c, enum kind kind);
 
 /* What an API function holds while it runs; see context.h for the ways in. */
 struct guard {
-	CUresult error;             /* not CUDA_SUCCESS: return it at once, nothing is held */
-	struct context *context;    /* current context, where the way in asks for one */
+	CUresult error; /* not CUDA_SUCCESS: return it at once, nothing is held */
+	struct context *context; /* current context, where the way in asks for one */
 	bool held;
 };
 void guard_leave(struct guard *g);

@@ -135,7 +135,7 @@ static bool runner_start(struct stream *s)
 	pthread_t thread;
 	pthread_attr_init(&attr);
 	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
-	sigfillset(&all);           /* the program's signals are for the program's threads */
+	sigfillset(&all); /* the program's signals are for the program's threads */
 	sigdelset(&all, SIGSEGV);
 	sigdelset(&all, SIGBUS);
 	sigdelset(&all, SIGFPE);
@@ -181,7 +181,8 @@ static bool legacy_order(const struct stream *s, struct op *op)
 }
 
 /* Queues; takes w. `async`: somebody else than the caller has to run it. */
-static CUresult queue(struct stream *s, struct work *w, struct mark **marks, unsigned n, bool async, struct mark **out)
+static CUresult queue(
+	struct stream *s, struct work *w, struct mark **marks, unsigned n, bool async, struct mark **out)
 {
 	struct op *op = calloc(1, sizeof *op);
 	if (!op) {
@@ -257,7 +258,8 @@ static bool calm(const struct stream *s)
 	const struct context *c = s->object.context;
 	if (s->head || s->running)
 		return false;
-	return s->legacy ? stream_idle(s) : !s->blocking || !c->legacy || !c->legacy->last || c->legacy->last->done;
+	return s->legacy ? stream_idle(s)
+			 : !s->blocking || !c->legacy || !c->legacy->last || c->legacy->last->done;
 }
 
 CUresult stream_submit_eager(struct stream *s, struct work *w)
@@ -336,11 +338,11 @@ void context_drain(struct context *c)
 {
 	uint64_t until = soft.serial;
 	object_ref(c);
-	for (struct stream *s = c->streams; s; ) {
+	for (struct stream *s = c->streams; s;) {
 		struct mark *m = s->last;
 		if (m && !m->done && m->serial <= until) {
 			mark_wait(m);
-			s = c->streams;     /* the list may have changed meanwhile */
+			s = c->streams; /* the list may have changed meanwhile */
 		} else {
 			s = s->next;
 		}
@@ -357,7 +359,7 @@ void context_drain_dying(struct context *c)
 	clock_gettime(CLOCK_REALTIME, &end);
 	end.tv_sec += DYING_SECONDS;
 	bool late = false;
-	for (struct stream *s = c->streams; s && !late; ) {
+	for (struct stream *s = c->streams; s && !late;) {
 		if (s->last && !s->last->done) {
 			late = pthread_cond_timedwait(&soft.progress, &soft.lock, &end) != 0;
 			s = c->streams;
@@ -366,7 +368,8 @@ void context_drain_dying(struct context *c)
 		}
 	}
 	if (late) {
-		log_warning("a context is destroyed while its work goes on since %d s: ending it", DYING_SECONDS);
+		log_warning(
+			"a context is destroyed while its work goes on since %d s: ending it", DYING_SECONDS);
 		c->cancel = true;
 	}
 	context_drain(c);
@@ -436,7 +439,7 @@ static void stream_close(struct stream *s)
 void streams_close(struct context *c)
 {
 	c->legacy = NULL;
-	for (struct stream *s; (s = (struct stream *)object_of(c, KIND_STREAM)); )
+	for (struct stream *s; (s = (struct stream *)object_of(c, KIND_STREAM));)
 		stream_close(s);
 }
 
@@ -500,4 +503,7 @@ CUresult cuStreamDestroy_v2(CUstream h)
 	stream_close(s);
 	return CUDA_SUCCESS;
 }
-CUresult cuStreamDestroy(CUstream h) { return cuStreamDestroy_v2(h); }
+CUresult cuStreamDestroy(CUstream h)
+{
+	return cuStreamDestroy_v2(h);
+}

@@ -37,7 +37,10 @@ CUresult cuStreamCreateWithPriority(CUstream *out, unsigned flags, int priority)
 	*out = HANDLE(s);
 	return CUDA_SUCCESS;
 }
-CUresult cuStreamCreate(CUstream *out, unsigned flags) { return cuStreamCreateWithPriority(out, flags, 0); }
+CUresult cuStreamCreate(CUstream *out, unsigned flags)
+{
+	return cuStreamCreateWithPriority(out, flags, 0);
+}
 
 CUresult cuStreamQuery(CUstream h)
 {
@@ -194,20 +197,11 @@ CUresult cuStreamGetAttribute(CUstream h, CUstreamAttrID attr, CUstreamAttrValue
 	case CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW:
 		value->accessPolicyWindow = s->window;
 		return CUDA_SUCCESS;
-	case CU_LAUNCH_ATTRIBUTE_SYNCHRONIZATION_POLICY:
-		value->syncPolicy = s->policy;
-		return CUDA_SUCCESS;
-	case CU_LAUNCH_ATTRIBUTE_PRIORITY:
-		value->priority = s->priority;
-		return CUDA_SUCCESS;
-	case CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN:
-		value->memSyncDomain = s->domain;
-		return CUDA_SUCCESS;
-	case CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN_MAP:
-		value->memSyncDomainMap = s->map;
-		return CUDA_SUCCESS;
-	default:
-		return CUDA_ERROR_INVALID_VALUE;
+	case CU_LAUNCH_ATTRIBUTE_SYNCHRONIZATION_POLICY: value->syncPolicy = s->policy; return CUDA_SUCCESS;
+	case CU_LAUNCH_ATTRIBUTE_PRIORITY: value->priority = s->priority; return CUDA_SUCCESS;
+	case CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN: value->memSyncDomain = s->domain; return CUDA_SUCCESS;
+	case CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN_MAP: value->memSyncDomainMap = s->map; return CUDA_SUCCESS;
+	default: return CUDA_ERROR_INVALID_VALUE;
 	}
 }
 
@@ -224,21 +218,15 @@ CUresult cuStreamSetAttribute(CUstream h, CUstreamAttrID attr, const CUstreamAtt
 		s->window = value->accessPolicyWindow;
 		return CUDA_SUCCESS;
 	case CU_LAUNCH_ATTRIBUTE_SYNCHRONIZATION_POLICY:
-		if (value->syncPolicy < CU_SYNC_POLICY_AUTO || value->syncPolicy > CU_SYNC_POLICY_BLOCKING_SYNC)
+		if (value->syncPolicy < CU_SYNC_POLICY_AUTO ||
+			value->syncPolicy > CU_SYNC_POLICY_BLOCKING_SYNC)
 			return CUDA_ERROR_INVALID_VALUE;
 		s->policy = value->syncPolicy;
 		return CUDA_SUCCESS;
-	case CU_LAUNCH_ATTRIBUTE_PRIORITY:
-		s->priority = value->priority;
-		return CUDA_SUCCESS;
-	case CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN:
-		s->domain = value->memSyncDomain;
-		return CUDA_SUCCESS;
-	case CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN_MAP:
-		s->map = value->memSyncDomainMap;
-		return CUDA_SUCCESS;
-	default:
-		return CUDA_ERROR_INVALID_VALUE;
+	case CU_LAUNCH_ATTRIBUTE_PRIORITY: s->priority = value->priority; return CUDA_SUCCESS;
+	case CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN: s->domain = value->memSyncDomain; return CUDA_SUCCESS;
+	case CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN_MAP: s->map = value->memSyncDomainMap; return CUDA_SUCCESS;
+	default: return CUDA_ERROR_INVALID_VALUE;
 	}
 }
 
@@ -273,19 +261,21 @@ static CUresult memop_valid(const CUstreamBatchMemOpParams *op)
 		unsigned size = op->operation == CU_STREAM_MEM_OP_WAIT_VALUE_32 ? 4 : 8;
 		unsigned kind = op->waitValue.flags & ~(unsigned)CU_STREAM_WAIT_VALUE_FLUSH;
 		return kind <= CU_STREAM_WAIT_VALUE_NOR && !(op->waitValue.address % size) &&
-			work_reachable(op->waitValue.address, size) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+				       work_reachable(op->waitValue.address, size)
+			       ? CUDA_SUCCESS
+			       : CUDA_ERROR_INVALID_VALUE;
 	}
 	case CU_STREAM_MEM_OP_WRITE_VALUE_32:
 	case CU_STREAM_MEM_OP_WRITE_VALUE_64: {
 		unsigned size = op->operation == CU_STREAM_MEM_OP_WRITE_VALUE_32 ? 4 : 8;
 		return op->writeValue.flags <= 1 && !(op->writeValue.address % size) &&
-			work_reachable(op->writeValue.address, size) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+				       work_reachable(op->writeValue.address, size)
+			       ? CUDA_SUCCESS
+			       : CUDA_ERROR_INVALID_VALUE;
 	}
 	case CU_STREAM_MEM_OP_BARRIER:
-	case CU_STREAM_MEM_OP_FLUSH_REMOTE_WRITES:
-		return CUDA_SUCCESS;
-	default:
-		return CUDA_ERROR_INVALID_VALUE;
+	case CU_STREAM_MEM_OP_FLUSH_REMOTE_WRITES: return CUDA_SUCCESS;
+	default: return CUDA_ERROR_INVALID_VALUE;
 	}
 }
 
@@ -313,24 +303,28 @@ CUresult cuStreamBatchMemOp_v2(CUstream h, unsigned count, CUstreamBatchMemOpPar
 
 CUresult cuStreamWaitValue32_v2(CUstream h, CUdeviceptr p, cuuint32_t value, unsigned flags)
 {
-	CUstreamBatchMemOpParams op = {.waitValue = {CU_STREAM_MEM_OP_WAIT_VALUE_32, p, {.value = value}, flags, 0}};
+	CUstreamBatchMemOpParams op = {
+		.waitValue = {CU_STREAM_MEM_OP_WAIT_VALUE_32, p, {.value = value}, flags, 0}};
 	return cuStreamBatchMemOp_v2(h, 1, &op, 0);
 }
 
 CUresult cuStreamWaitValue64_v2(CUstream h, CUdeviceptr p, cuuint64_t value, unsigned flags)
 {
-	CUstreamBatchMemOpParams op = {.waitValue = {CU_STREAM_MEM_OP_WAIT_VALUE_64, p, {.value64 = value}, flags, 0}};
+	CUstreamBatchMemOpParams op = {
+		.waitValue = {CU_STREAM_MEM_OP_WAIT_VALUE_64, p, {.value64 = value}, flags, 0}};
 	return cuStreamBatchMemOp_v2(h, 1, &op, 0);
 }
 
 CUresult cuStreamWriteValue32_v2(CUstream h, CUdeviceptr p, cuuint32_t value, unsigned flags)
 {
-	CUstreamBatchMemOpParams op = {.writeValue = {CU_STREAM_MEM_OP_WRITE_VALUE_32, p, {.value = value}, flags, 0}};
+	CUstreamBatchMemOpParams op = {
+		.writeValue = {CU_STREAM_MEM_OP_WRITE_VALUE_32, p, {.value = value}, flags, 0}};
 	return cuStreamBatchMemOp_v2(h, 1, &op, 0);
 }
 
 CUresult cuStreamWriteValue64_v2(CUstream h, CUdeviceptr p, cuuint64_t value, unsigned flags)
 {
-	CUstreamBatchMemOpParams op = {.writeValue = {CU_STREAM_MEM_OP_WRITE_VALUE_64, p, {.value64 = value}, flags, 0}};
+	CUstreamBatchMemOpParams op = {
+		.writeValue = {CU_STREAM_MEM_OP_WRITE_VALUE_64, p, {.value64 = value}, flags, 0}};
 	return cuStreamBatchMemOp_v2(h, 1, &op, 0);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The texture and surface object functions of the API. What kernels read lies in a table of its own, which they may look into at any time:
- * an object is destroyed only after the work of its context has ended.
+/* The texture and surface object functions of the API. What kernels read lies in a table of its own, which
+ * they may look into at any time: an object is destroyed only after the work of its context has ended.
  *
  * Thread rule: see state.h. */
 #include "server/soft/texture.h"
@@ -16,19 +16,21 @@
 struct texture_object {
 	struct object object;
 	struct texture view;
-	struct object *array;       /* a reference; NULL: linear memory */
-	uint64_t handle;            /* index and generation, as kernels know it */
+	struct object *array; /* a reference; NULL: linear memory */
+	uint64_t handle; /* index and generation, as kernels know it */
 	CUDA_RESOURCE_DESC resource;
 	CUDA_TEXTURE_DESC texture;
 	CUDA_RESOURCE_VIEW_DESC window;
 };
 
-static struct texture_object *table[TEXTURES_MOST];     /* read by kernels without a lock */
+static struct texture_object *table[TEXTURES_MOST]; /* read by kernels without a lock */
 static uint32_t generation, highest;
 
 static struct texture_object *object_at(uint64_t handle)
 {
-	struct texture_object *t = handle && (handle & 0xffff) < TEXTURES_MOST ? __atomic_load_n(&table[handle & 0xffff], __ATOMIC_ACQUIRE) : NULL;
+	struct texture_object *t = handle && (handle & 0xffff) < TEXTURES_MOST
+					   ? __atomic_load_n(&table[handle & 0xffff], __ATOMIC_ACQUIRE)
+					   : NULL;
 	return t && t->handle == handle ? t : NULL;
 }
 
@@ -48,10 +50,18 @@ static void texture_finish(struct object *o)
 
 static bool format_of(CUarray_format f, enum texture_format *out)
 {
-	static const struct { CUarray_format from; enum texture_format to; } map[] = {
-		{CU_AD_FORMAT_UNSIGNED_INT8, TEXTURE_U8}, {CU_AD_FORMAT_UNSIGNED_INT16, TEXTURE_U16}, {CU_AD_FORMAT_UNSIGNED_INT32, TEXTURE_U32},
-		{CU_AD_FORMAT_SIGNED_INT8, TEXTURE_S8}, {CU_AD_FORMAT_SIGNED_INT16, TEXTURE_S16}, {CU_AD_FORMAT_SIGNED_INT32, TEXTURE_S32},
-		{CU_AD_FORMAT_HALF, TEXTURE_HALF}, {CU_AD_FORMAT_FLOAT, TEXTURE_FLOAT},
+	static const struct {
+		CUarray_format from;
+		enum texture_format to;
+	} map[] = {
+		{CU_AD_FORMAT_UNSIGNED_INT8, TEXTURE_U8},
+		{CU_AD_FORMAT_UNSIGNED_INT16, TEXTURE_U16},
+		{CU_AD_FORMAT_UNSIGNED_INT32, TEXTURE_U32},
+		{CU_AD_FORMAT_SIGNED_INT8, TEXTURE_S8},
+		{CU_AD_FORMAT_SIGNED_INT16, TEXTURE_S16},
+		{CU_AD_FORMAT_SIGNED_INT32, TEXTURE_S32},
+		{CU_AD_FORMAT_HALF, TEXTURE_HALF},
+		{CU_AD_FORMAT_FLOAT, TEXTURE_FLOAT},
 	};
 	for (size_t i = 0; i < sizeof map / sizeof *map; i++)
 		if (map[i].from == f) {
@@ -73,8 +83,14 @@ static CUresult resource_read(struct texture_object *t, const CUDA_RESOURCE_DESC
 		if (!a)
 			return CUDA_ERROR_INVALID_HANDLE;
 		t->array = object_ref((void *)a);
-		*v = (struct texture){.base = a->base, .width = a->width, .height = a->height ? a->height : 1, .depth = a->depth ? a->depth : 1,
-			.pitch = a->pitch, .slice = a->slice, .channels = a->channels, .element = (unsigned)a->element};
+		*v = (struct texture){.base = a->base,
+			.width = a->width,
+			.height = a->height ? a->height : 1,
+			.depth = a->depth ? a->depth : 1,
+			.pitch = a->pitch,
+			.slice = a->slice,
+			.channels = a->channels,
+			.element = (unsigned)a->element};
 		format = a->format;
 		break;
 	}
@@ -96,23 +112,24 @@ static CUresult resource_read(struct texture_object *t, const CUDA_RESOURCE_DESC
 		v->width = r->res.pitch2D.width;
 		v->height = r->res.pitch2D.height;
 		v->pitch = r->res.pitch2D.pitchInBytes;
-		if (!v->element || v->width > v->pitch / v->element || __builtin_mul_overflow(v->pitch, v->height, &v->slice))
+		if (!v->element || v->width > v->pitch / v->element ||
+			__builtin_mul_overflow(v->pitch, v->height, &v->slice))
 			return CUDA_ERROR_INVALID_VALUE;
 		break;
-	case CU_RESOURCE_TYPE_MIPMAPPED_ARRAY:
-		return CUDA_ERROR_NOT_SUPPORTED;
-	default:
-		return CUDA_ERROR_INVALID_VALUE;
+	case CU_RESOURCE_TYPE_MIPMAPPED_ARRAY: return CUDA_ERROR_NOT_SUPPORTED;
+	default: return CUDA_ERROR_INVALID_VALUE;
 	}
 	if (!v->element || !v->width || !v->height || !format_of(format, &v->format))
 		return CUDA_ERROR_INVALID_VALUE;
 	size_t span;
-	if (!t->array && (!box_span(v->width * v->element, v->height, 1, v->pitch, 0, &span) || !allocation_covers(v->base, span)))
+	if (!t->array && (!box_span(v->width * v->element, v->height, 1, v->pitch, 0, &span) ||
+				 !allocation_covers(v->base, span)))
 		return CUDA_ERROR_INVALID_VALUE;
 	return CUDA_SUCCESS;
 }
 
-static CUresult create(CUtexObject *out, const CUDA_RESOURCE_DESC *r, const CUDA_TEXTURE_DESC *d, const CUDA_RESOURCE_VIEW_DESC *w)
+static CUresult create(CUtexObject *out, const CUDA_RESOURCE_DESC *r, const CUDA_TEXTURE_DESC *d,
+	const CUDA_RESOURCE_VIEW_DESC *w)
 {
 	guarded g = enter_healthy();
 	if (g.error)
@@ -175,16 +192,24 @@ static CUresult destroy(uint64_t handle, enum kind kind)
 	return CUDA_SUCCESS;
 }
 
-CUresult cuTexObjectCreate(CUtexObject *out, const CUDA_RESOURCE_DESC *r, const CUDA_TEXTURE_DESC *d, const CUDA_RESOURCE_VIEW_DESC *w)
+CUresult cuTexObjectCreate(CUtexObject *out, const CUDA_RESOURCE_DESC *r, const CUDA_TEXTURE_DESC *d,
+	const CUDA_RESOURCE_VIEW_DESC *w)
 {
 	return d ? create(out, r, d, w) : CUDA_ERROR_INVALID_VALUE;
 }
-CUresult cuTexObjectDestroy(CUtexObject h) { return destroy(h, KIND_TEXTURE); }
+CUresult cuTexObjectDestroy(CUtexObject h)
+{
+	return destroy(h, KIND_TEXTURE);
+}
 CUresult cuSurfObjectCreate(CUsurfObject *out, const CUDA_RESOURCE_DESC *r)
 {
-	return r && r->resType == CU_RESOURCE_TYPE_ARRAY ? create(out, r, NULL, NULL) : CUDA_ERROR_INVALID_VALUE;
+	return r && r->resType == CU_RESOURCE_TYPE_ARRAY ? create(out, r, NULL, NULL)
+							 : CUDA_ERROR_INVALID_VALUE;
 }
-CUresult cuSurfObjectDestroy(CUsurfObject h) { return destroy(h, KIND_SURFACE); }
+CUresult cuSurfObjectDestroy(CUsurfObject h)
+{
+	return destroy(h, KIND_SURFACE);
+}
 
 static struct guard enter_texture(uint64_t handle, enum kind kind, const void *out, struct texture_object **t)
 {

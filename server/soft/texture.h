@@ -7,20 +7,29 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum texture_format { TEXTURE_U8, TEXTURE_U16, TEXTURE_U32, TEXTURE_S8, TEXTURE_S16, TEXTURE_S32, TEXTURE_HALF, TEXTURE_FLOAT };
+enum texture_format {
+	TEXTURE_U8,
+	TEXTURE_U16,
+	TEXTURE_U32,
+	TEXTURE_S8,
+	TEXTURE_S16,
+	TEXTURE_S32,
+	TEXTURE_HALF,
+	TEXTURE_FLOAT
+};
 enum texture_mode { TEXTURE_WRAP, TEXTURE_CLAMP, TEXTURE_MIRROR, TEXTURE_BORDER };
 
 struct texture {
 	uint64_t base;
-	size_t width, height, depth;    /* elements, each at least 1; depth: layers of a layered one */
-	size_t pitch, slice;            /* bytes */
+	size_t width, height, depth; /* elements, each at least 1; depth: layers of a layered one */
+	size_t pitch, slice; /* bytes */
 	enum texture_format format;
-	unsigned channels, element;     /* element: bytes of all channels */
-	bool surface, buffer;           /* buffer: linear memory, which has no address mode */
+	unsigned channels, element; /* element: bytes of all channels */
+	bool surface, buffer; /* buffer: linear memory, which has no address mode */
 	enum texture_mode mode[3];
-	bool filter;                    /* linear */
-	bool normalized;                /* coordinates from 0 to 1 */
-	bool integers;                  /* 8 and 16 bit integers are not turned into 0 to 1 */
+	bool filter; /* linear */
+	bool normalized; /* coordinates from 0 to 1 */
+	bool integers; /* 8 and 16 bit integers are not turned into 0 to 1 */
 	float border[4];
 };
 

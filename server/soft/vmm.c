@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Virtual memory management: reserved addresses, memory without an address, mappings of one onto the other.
  *
- * Memory is a file without a name, so that several addresses can show the same pages. A mapping that no device may touch has no pages: it
- * enters the table of allocations when access is given.
- * Thread rule: see state.h. */
+ * Memory is a file without a name, so that several addresses can show the same pages. A mapping that no
+ * device may touch has no pages: it enters the table of allocations when access is given. Thread rule: see
+ * state.h. */
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -17,7 +17,7 @@ struct memory {
 	struct object object;
 	CUmemAllocationProp prop;
 	size_t bytes;
-	unsigned retained;          /* further holds on the handle (cuMemRetainAllocationHandle) */
+	unsigned retained; /* further holds on the handle (cuMemRetainAllocationHandle) */
 	int fd;
 };
 
@@ -25,7 +25,7 @@ struct mapping {
 	struct mapping *next;
 	uint64_t p;
 	size_t bytes, offset;
-	struct memory *memory;      /* a reference */
+	struct memory *memory; /* a reference */
 	CUmemAccess_flags access;
 };
 static struct mapping *mappings;
@@ -47,7 +47,8 @@ static CUresult prop_check(const CUmemAllocationProp *p)
 	return context_primary(p->location.id) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
 }
 
-CUresult cuMemGetAllocationGranularity(size_t *out, const CUmemAllocationProp *p, CUmemAllocationGranularity_flags option)
+CUresult cuMemGetAllocationGranularity(
+	size_t *out, const CUmemAllocationProp *p, CUmemAllocationGranularity_flags option)
 {
 	guarded g = enter();
 	if (g.error)
@@ -60,7 +61,8 @@ CUresult cuMemGetAllocationGranularity(size_t *out, const CUmemAllocationProp *p
 	return r;
 }
 
-CUresult cuMemCreate(CUmemGenericAllocationHandle *out, size_t n, const CUmemAllocationProp *p, unsigned long long flags)
+CUresult cuMemCreate(
+	CUmemGenericAllocationHandle *out, size_t n, const CUmemAllocationProp *p, unsigned long long flags)
 {
 	guarded g = enter();
 	if (g.error)
@@ -78,7 +80,8 @@ CUresult cuMemCreate(CUmemGenericAllocationHandle *out, size_t n, const CUmemAll
 	m->prop = *p;
 	m->bytes = n;
 	m->fd = memfd_create("scuda-soft", MFD_CLOEXEC);
-	if (m->fd < 0 || ftruncate(m->fd, (off_t)n) || !object_open(&m->object, KIND_MEMORY, NULL, memory_finish)) {
+	if (m->fd < 0 || ftruncate(m->fd, (off_t)n) ||
+		!object_open(&m->object, KIND_MEMORY, NULL, memory_finish)) {
 		log_error("device memory of %zu bytes: %m", n);
 		if (m->fd >= 0)
 			close(m->fd);
@@ -90,7 +93,10 @@ CUresult cuMemCreate(CUmemGenericAllocationHandle *out, size_t n, const CUmemAll
 	return CUDA_SUCCESS;
 }
 
-static struct memory *memory_named(CUmemGenericAllocationHandle h) { return object_find((void *)(uintptr_t)h, KIND_MEMORY); }
+static struct memory *memory_named(CUmemGenericAllocationHandle h)
+{
+	return object_find((void *)(uintptr_t)h, KIND_MEMORY);
+}
 
 CUresult cuMemRelease(CUmemGenericAllocationHandle h)
 {
@@ -100,7 +106,8 @@ CUresult cuMemRelease(CUmemGenericAllocationHandle h)
 	struct memory *m = memory_named(h);
 	if (!m)
 		return CUDA_ERROR_INVALID_VALUE;
-	/* a handle that was retained is released as often: the last release takes it away, mappings keep the memory */
+	/* a handle that was retained is released as often: the last release takes it away, mappings keep the
+	 * memory */
 	if (m->retained) {
 		m->retained--;
 		return CUDA_SUCCESS;
@@ -109,7 +116,8 @@ CUresult cuMemRelease(CUmemGenericAllocationHandle h)
 	return CUDA_SUCCESS;
 }
 
-CUresult cuMemAddressReserve(CUdeviceptr *out, size_t n, size_t align, CUdeviceptr wish, unsigned long long flags)
+CUresult cuMemAddressReserve(
+	CUdeviceptr *out, size_t n, size_t align, CUdeviceptr wish, unsigned long long flags)
 {
 	guarded g = enter();
 	if (g.error)
@@ -138,14 +146,15 @@ CUresult cuMemAddressFree(CUdeviceptr p, size_t n)
 	return CUDA_SUCCESS;
 }
 
-CUresult cuMemMap(CUdeviceptr p, size_t n, size_t offset, CUmemGenericAllocationHandle h, unsigned long long flags)
+CUresult cuMemMap(
+	CUdeviceptr p, size_t n, size_t offset, CUmemGenericAllocationHandle h, unsigned long long flags)
 {
 	guarded g = enter();
 	if (g.error)
 		return g.error;
 	struct memory *m = memory_named(h);
-	if (!m || !p || !n || n % GRANULARITY || p % GRANULARITY || offset % GRANULARITY || flags || offset > m->bytes ||
-			n > m->bytes - offset || !range_reserved(p, n) || overlaps(p, n))
+	if (!m || !p || !n || n % GRANULARITY || p % GRANULARITY || offset % GRANULARITY || flags ||
+		offset > m->bytes || n > m->bytes - offset || !range_reserved(p, n) || overlaps(p, n))
 		return CUDA_ERROR_INVALID_VALUE;
 	struct mapping *map = calloc(1, sizeof *map);
 	if (!map)
@@ -186,7 +195,7 @@ CUresult cuMemUnmap(CUdeviceptr p, size_t n)
 			context_drain(context_primary(d));
 	if (!tiled(p, n))
 		return CUDA_ERROR_INVALID_VALUE;
-	for (struct mapping **at = &mappings; *at; ) {
+	for (struct mapping **at = &mappings; *at;) {
 		struct mapping *m = *at;
 		if (m->p < p || m->p >= p + n) {
 			at = &m->next;
@@ -206,13 +215,17 @@ CUresult cuMemUnmap(CUdeviceptr p, size_t n)
 
 static CUresult access_set(struct mapping *m, CUmemAccess_flags flags)
 {
-	int prot = flags == CU_MEM_ACCESS_FLAGS_PROT_NONE ? PROT_NONE : flags == CU_MEM_ACCESS_FLAGS_PROT_READ ? PROT_READ
-		: PROT_READ | PROT_WRITE;
+	int prot = flags == CU_MEM_ACCESS_FLAGS_PROT_NONE   ? PROT_NONE
+		   : flags == CU_MEM_ACCESS_FLAGS_PROT_READ ? PROT_READ
+							    : PROT_READ | PROT_WRITE;
 	if (mprotect((void *)(uintptr_t)m->p, m->bytes, prot)) {
 		log_error("access to device memory: %m");
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	}
-	struct allocation a = {.base = m->p, .bytes = m->bytes, .kind = ALLOCATION_MAPPED, .device = m->memory->prop.location.id};
+	struct allocation a = {.base = m->p,
+		.bytes = m->bytes,
+		.kind = ALLOCATION_MAPPED,
+		.device = m->memory->prop.location.id};
 	if (m->access && !flags)
 		allocation_remove(m->p);
 	if (!m->access && flags && !allocation_enter(&a))
@@ -229,10 +242,12 @@ CUresult cuMemSetAccess(CUdeviceptr p, size_t n, const CUmemAccessDesc *desc, si
 	if (!desc || !count || !tiled(p, n))
 		return CUDA_ERROR_INVALID_VALUE;
 	for (size_t i = 0; i < count; i++) {
-		if (desc[i].location.type != CU_MEM_LOCATION_TYPE_DEVICE || !context_primary(desc[i].location.id))
+		if (desc[i].location.type != CU_MEM_LOCATION_TYPE_DEVICE ||
+			!context_primary(desc[i].location.id))
 			return CUDA_ERROR_INVALID_DEVICE;
-		if (desc[i].flags != CU_MEM_ACCESS_FLAGS_PROT_NONE && desc[i].flags != CU_MEM_ACCESS_FLAGS_PROT_READ &&
-				desc[i].flags != CU_MEM_ACCESS_FLAGS_PROT_READWRITE)
+		if (desc[i].flags != CU_MEM_ACCESS_FLAGS_PROT_NONE &&
+			desc[i].flags != CU_MEM_ACCESS_FLAGS_PROT_READ &&
+			desc[i].flags != CU_MEM_ACCESS_FLAGS_PROT_READWRITE)
 			return CUDA_ERROR_INVALID_VALUE;
 	}
 	CUresult r = CUDA_SUCCESS;
@@ -256,7 +271,8 @@ CUresult cuMemGetAccess(unsigned long long *flags, const CUmemLocation *location
 	if (g.error)
 		return g.error;
 	const struct mapping *m = mapping_at(p);
-	if (!flags || !location || !m || location->type != CU_MEM_LOCATION_TYPE_DEVICE || !context_primary(location->id))
+	if (!flags || !location || !m || location->type != CU_MEM_LOCATION_TYPE_DEVICE ||
+		!context_primary(location->id))
 		return CUDA_ERROR_INVALID_VALUE;
 	*flags = m->access;
 	return CUDA_SUCCESS;

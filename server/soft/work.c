@@ -14,7 +14,10 @@
 #include "server/soft/pool.h"
 #include "wire/log.h"
 
-bool work_reachable(uint64_t p, size_t n) { return allocation_covers(p, n); }
+bool work_reachable(uint64_t p, size_t n)
+{
+	return allocation_covers(p, n);
+}
 
 bool box_span(size_t width, size_t height, size_t depth, size_t pitch, size_t slice, size_t *span)
 {
@@ -22,14 +25,23 @@ bool box_span(size_t width, size_t height, size_t depth, size_t pitch, size_t sl
 	*span = 0;
 	if (!width || !height || !depth)
 		return true;
-	return !__builtin_mul_overflow(height - 1, pitch, &rows) && !__builtin_mul_overflow(depth - 1, slice, &slices) &&
-		!__builtin_add_overflow(rows, slices, span) && !__builtin_add_overflow(*span, width, span);
+	return !__builtin_mul_overflow(height - 1, pitch, &rows) &&
+	       !__builtin_mul_overflow(depth - 1, slice, &slices) &&
+	       !__builtin_add_overflow(rows, slices, span) && !__builtin_add_overflow(*span, width, span);
 }
 
 struct work work_linear(uint64_t dst, uint64_t src, size_t n)
 {
-	return (struct work){.type = WORK_COPY, .copy = {.dst = (char *)(uintptr_t)dst, .src = (const char *)(uintptr_t)src, .width = n,
-		.height = 1, .depth = 1, .dst_pitch = n, .src_pitch = n, .dst_slice = n, .src_slice = n}};
+	return (struct work){.type = WORK_COPY,
+		.copy = {.dst = (char *)(uintptr_t)dst,
+			.src = (const char *)(uintptr_t)src,
+			.width = n,
+			.height = 1,
+			.depth = 1,
+			.dst_pitch = n,
+			.src_pitch = n,
+			.dst_slice = n,
+			.src_slice = n}};
 }
 
 static CUresult run_kernel(const struct work_kernel *k, struct context *c)
@@ -60,7 +72,8 @@ static void run_copy(const struct work_copy *k)
 	size_t slice = k->staged ? k->width * k->height : k->src_slice;
 	for (size_t z = 0; z < k->depth; z++)
 		for (size_t y = 0; y < k->height; y++)
-			memmove(k->dst + z * k->dst_slice + y * k->dst_pitch, src + z * slice + y * pitch, k->width);
+			memmove(k->dst + z * k->dst_slice + y * k->dst_pitch, src + z * slice + y * pitch,
+				k->width);
 }
 
 static void run_set(const struct work_set *k)
@@ -86,17 +99,14 @@ static bool wait_met(const struct CUstreamMemOpWaitValueParams_st *w)
 	bool wide = w->operation == CU_STREAM_MEM_OP_WAIT_VALUE_64;
 	uint64_t mask = wide ? ~0ull : 0xffffffffull;
 	uint64_t have = wide ? __atomic_load_n((uint64_t *)(uintptr_t)w->address, __ATOMIC_ACQUIRE)
-			: __atomic_load_n((uint32_t *)(uintptr_t)w->address, __ATOMIC_ACQUIRE);
+			     : __atomic_load_n((uint32_t *)(uintptr_t)w->address, __ATOMIC_ACQUIRE);
 	uint64_t want = wide ? w->value64 : w->value;
 	switch (w->flags & 3) {
 	case CU_STREAM_WAIT_VALUE_GEQ:
 		return wide ? (int64_t)(have - want) >= 0 : (int32_t)(uint32_t)(have - want) >= 0;
-	case CU_STREAM_WAIT_VALUE_EQ:
-		return have == want;
-	case CU_STREAM_WAIT_VALUE_AND:
-		return have & want;
-	default:
-		return ~(have | want) & mask;
+	case CU_STREAM_WAIT_VALUE_EQ: return have == want;
+	case CU_STREAM_WAIT_VALUE_AND: return have & want;
+	default: return ~(have | want) & mask;
 	}
 }
 
@@ -112,14 +122,14 @@ static void run_memops(const struct work_memops *k, const struct context *c)
 				nanosleep(&(struct timespec){0, 50000}, NULL);
 			break;
 		case CU_STREAM_MEM_OP_WRITE_VALUE_32:
-			__atomic_store_n((uint32_t *)(uintptr_t)op->writeValue.address, op->writeValue.value, __ATOMIC_RELEASE);
+			__atomic_store_n((uint32_t *)(uintptr_t)op->writeValue.address, op->writeValue.value,
+				__ATOMIC_RELEASE);
 			break;
 		case CU_STREAM_MEM_OP_WRITE_VALUE_64:
-			__atomic_store_n((uint64_t *)(uintptr_t)op->writeValue.address, op->writeValue.value64, __ATOMIC_RELEASE);
+			__atomic_store_n((uint64_t *)(uintptr_t)op->writeValue.address,
+				op->writeValue.value64, __ATOMIC_RELEASE);
 			break;
-		default:
-			__atomic_thread_fence(__ATOMIC_SEQ_CST);
-			break;
+		default: __atomic_thread_fence(__ATOMIC_SEQ_CST); break;
 		}
 	}
 }
@@ -135,16 +145,11 @@ static void call_host(CUhostFn fn, void *data)
 CUresult work_run(struct work *w, struct context *c)
 {
 	switch (w->type) {
-	case WORK_KERNEL:
-		return run_kernel(&w->kernel, c);
-	case WORK_COPY:
-		run_copy(&w->copy);
-		break;
-	case WORK_SET:
-		run_set(&w->set);
-		break;
+	case WORK_KERNEL: return run_kernel(&w->kernel, c);
+	case WORK_COPY: run_copy(&w->copy); break;
+	case WORK_SET: run_set(&w->set); break;
 	case WORK_HOST:
-		engine_printf_flush();      /* the function may look at what the program printed */
+		engine_printf_flush(); /* the function may look at what the program printed */
 		call_host(w->host.fn, w->host.data);
 		break;
 	case WORK_CALLBACK:
@@ -153,18 +158,11 @@ CUresult work_run(struct work *w, struct context *c)
 		w->callback.fn(w->callback.stream, CUDA_SUCCESS, w->callback.data);
 		thread_self()->callback = false;
 		break;
-	case WORK_MEMOPS:
-		run_memops(&w->memops, c);
-		break;
-	case WORK_FREE:
-		pool_free_now(w->alloc.p);
-		break;
-	case WORK_GRAPH:
-		return launch_run(w->graph.launch, c);
-	case WORK_FAULT:
-		return CUDA_ERROR_ILLEGAL_ADDRESS;
-	default:
-		break;
+	case WORK_MEMOPS: run_memops(&w->memops, c); break;
+	case WORK_FREE: pool_free_now(w->alloc.p); break;
+	case WORK_GRAPH: return launch_run(w->graph.launch, c);
+	case WORK_FAULT: return CUDA_ERROR_ILLEGAL_ADDRESS;
+	default: break;
 	}
 	return CUDA_SUCCESS;
 }
@@ -186,28 +184,17 @@ void work_finish(struct work *w)
 		object_unref(w->kernel.function);
 		free(w->kernel.params);
 		break;
-	case WORK_COPY:
-		free(w->copy.staged);
-		break;
-	case WORK_MEMOPS:
-		free(w->memops.ops);
-		break;
+	case WORK_COPY: free(w->copy.staged); break;
+	case WORK_MEMOPS: free(w->memops.ops); break;
 	case WORK_EVENT:
-	case WORK_WAIT:
-		object_unref(w->event.event);
-		break;
-	case WORK_GRAPH:
-		launch_free(w->graph.launch);
-		break;
+	case WORK_WAIT: object_unref(w->event.event); break;
+	case WORK_GRAPH: launch_free(w->graph.launch); break;
 	case WORK_CHILD:
 		if (w->child.graph)
 			object_close((struct object *)w->child.graph);
 		break;
-	case WORK_ALLOC:
-		graph_memory_unref(w->alloc.memory);
-		break;
-	default:
-		break;
+	case WORK_ALLOC: graph_memory_unref(w->alloc.memory); break;
+	default: break;
 	}
 	*w = (struct work){.type = WORK_EMPTY};
 }
@@ -245,21 +232,15 @@ bool work_clone(struct work *to, const struct work *from)
 			return false;
 		break;
 	case WORK_EVENT:
-	case WORK_WAIT:
-		object_ref(w.event.event);
-		break;
-	case WORK_GRAPH:
-		return false;   /* a launch is queued once */
-	case WORK_ALLOC:
-		graph_memory_ref(w.alloc.memory);
-		break;
+	case WORK_WAIT: object_ref(w.event.event); break;
+	case WORK_GRAPH: return false; /* a launch is queued once */
+	case WORK_ALLOC: graph_memory_ref(w.alloc.memory); break;
 	case WORK_CHILD:
 		w.child.graph = graph_copy(w.child.graph);
 		if (!w.child.graph)
 			return false;
 		break;
-	default:
-		break;
+	default: break;
 	}
 	*to = w;
 	return true;

@@ -1,23 +1,34 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* One piece of device work: what a stream queues, what a capture records, what a graph node holds.
  *
- * Thread rule: a work is owned by one queue or node at a time. work_run is called without the lock; the rest with it. */
+ * Thread rule: a work is owned by one queue or node at a time. work_run is called without the lock; the rest
+ * with it. */
 #pragma once
 #include "server/soft/state.h"
 
 enum work_type {
-	WORK_EMPTY, WORK_KERNEL, WORK_COPY, WORK_SET, WORK_HOST, WORK_CALLBACK, WORK_EVENT, WORK_WAIT, WORK_FREE, WORK_MEMOPS, WORK_GRAPH,
-	WORK_CHILD,         /* a graph inside a graph: only in nodes */
-	WORK_ALLOC,         /* an allocation made by a graph: only in nodes */
-	WORK_FAULT,         /* a range that the call's own check let pass and the device does not */
+	WORK_EMPTY,
+	WORK_KERNEL,
+	WORK_COPY,
+	WORK_SET,
+	WORK_HOST,
+	WORK_CALLBACK,
+	WORK_EVENT,
+	WORK_WAIT,
+	WORK_FREE,
+	WORK_MEMOPS,
+	WORK_GRAPH,
+	WORK_CHILD, /* a graph inside a graph: only in nodes */
+	WORK_ALLOC, /* an allocation made by a graph: only in nodes */
+	WORK_FAULT, /* a range that the call's own check let pass and the device does not */
 };
 
 struct function;
 struct work_kernel {
-	struct function *function;  /* a reference */
+	struct function *function; /* a reference */
 	unsigned grid[3], block[3], cluster[3];
 	size_t shared;
-	void *params;               /* packed, owned */
+	void *params; /* packed, owned */
 	bool cooperative;
 	int priority;
 };
@@ -27,23 +38,47 @@ struct work_copy {
 	const char *src;
 	size_t width, height, depth;
 	size_t dst_pitch, dst_slice, src_pitch, src_slice;
-	void *staged;               /* owned copy of the source, packed; NULL: read src when the work runs */
+	void *staged; /* owned copy of the source, packed; NULL: read src when the work runs */
 };
-struct work_set { char *dst; size_t pitch, width, height; unsigned value, element; };
-struct work_host { CUhostFn fn; void *data; };
-struct work_callback { CUstreamCallback fn; void *data; CUstream stream; };
-struct work_event { struct event *event; };         /* a reference; used by nodes only: a queued record is its mark */
-struct work_memops { CUstreamBatchMemOpParams *ops; unsigned count; };
+struct work_set {
+	char *dst;
+	size_t pitch, width, height;
+	unsigned value, element;
+};
+struct work_host {
+	CUhostFn fn;
+	void *data;
+};
+struct work_callback {
+	CUstreamCallback fn;
+	void *data;
+	CUstream stream;
+};
+struct work_event {
+	struct event *event;
+}; /* a reference; used by nodes only: a queued record is its mark */
+struct work_memops {
+	CUstreamBatchMemOpParams *ops;
+	unsigned count;
+};
 struct graph_launch;
 struct graph_memory;
 struct graph;
-struct work_graph { struct graph_launch *launch; };     /* owned */
-struct work_child { struct graph *graph; };             /* owned by the node */
-struct work_alloc { uint64_t p; size_t bytes; struct graph_memory *memory; /* WORK_ALLOC: a reference */ };
+struct work_graph {
+	struct graph_launch *launch;
+}; /* owned */
+struct work_child {
+	struct graph *graph;
+}; /* owned by the node */
+struct work_alloc {
+	uint64_t p;
+	size_t bytes;
+	struct graph_memory *memory; /* WORK_ALLOC: a reference */
+};
 
 struct work {
 	enum work_type type;
-	struct context *context;    /* where it runs; NULL: the stream's */
+	struct context *context; /* where it runs; NULL: the stream's */
 	union {
 		struct work_kernel kernel;
 		struct work_copy copy;
@@ -54,7 +89,7 @@ struct work {
 		struct work_memops memops;
 		struct work_graph graph;
 		struct work_child child;
-		struct work_alloc alloc;    /* WORK_ALLOC, WORK_FREE (p only) */
+		struct work_alloc alloc; /* WORK_ALLOC, WORK_FREE (p only) */
 	};
 };
 

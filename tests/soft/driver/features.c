@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the recorded answers of real drivers do not reach, on the software device alone: virtual memory management, linking, arrays, memory
- * operations of streams, host functions that call back, contexts that die under their work, many threads, fork.
+/* What the recorded answers of real drivers do not reach, on the software device alone: virtual memory
+ * management, linking, arrays, memory operations of streams, host functions that call back, contexts that die
+ * under their work, many threads, fork.
  *
  * Thread rule: each part says what its threads do. */
 #include <pthread.h>
@@ -28,8 +29,10 @@ static void launch(CUdeviceptr p, unsigned v, CUstream s)
 
 static void vmm(void)
 {
-	CUmemAllocationProp prop = {.type = CU_MEM_ALLOCATION_TYPE_PINNED, .location = {CU_MEM_LOCATION_TYPE_DEVICE, 0}};
-	CUmemAccessDesc rw = {{CU_MEM_LOCATION_TYPE_DEVICE, 0}, CU_MEM_ACCESS_FLAGS_PROT_READWRITE}, none = rw;
+	CUmemAllocationProp prop = {
+		.type = CU_MEM_ALLOCATION_TYPE_PINNED, .location = {CU_MEM_LOCATION_TYPE_DEVICE, 0}};
+	CUmemAccessDesc rw = {{CU_MEM_LOCATION_TYPE_DEVICE, 0}, CU_MEM_ACCESS_FLAGS_PROT_READWRITE},
+			none = rw;
 	CUmemGenericAllocationHandle h, same;
 	CUdeviceptr p, base;
 	size_t unit, free0, free1, n;
@@ -53,7 +56,7 @@ static void vmm(void)
 	CHECK(word(p) == 8 && word(p + 2 * unit) == 8 && word(p + 4 * unit - 4) == 5);
 	OK(cuMemcpyDtoD_v2(p + 4 * unit - 4, p, 4));
 	CHECK(word(p + 2 * unit - 4) == 8);
-	OK(cuMemsetD8_v2(p + unit, 1, 2 * unit));       /* across two mappings, which show the same */
+	OK(cuMemsetD8_v2(p + unit, 1, 2 * unit)); /* across two mappings, which show the same */
 	CHECK(word(p) == 0x01010101 && word(p + 4 * unit - 4) == 0x01010101);
 	OK(cuMemGetAddressRange_v2(&base, &n, p + 3 * unit));
 	CHECK(base == p + 2 * unit && n == 2 * unit);
@@ -79,10 +82,13 @@ static void vmm(void)
 static void linking(void)
 {
 	static char caller[] = PTX_HEAD ".extern .func (.param .b32 r) twice(.param .b32 x);\n"
-		".visible .entry go(.param .u64 p) { .reg .b32 %r<3>; .reg .b64 %d; ld.param.u64 %d,[p]; ld.u32 %r0,[%d];\n"
-		" { .param .b32 a; .param .b32 b; st.param.b32 [a],%r0; call.uni (b), twice, (a); ld.param.b32 %r1,[b]; } st.u32 [%d],%r1; ret; }\n";
-	static char callee[] = PTX_HEAD ".visible .func (.param .b32 r) twice(.param .b32 x) { .reg .b32 %r<2>; ld.param.b32 %r0,[x];\n"
-		" shl.b32 %r1,%r0,1; st.param.b32 [r],%r1; ret; }\n";
+					".visible .entry go(.param .u64 p) { .reg .b32 %r<3>; .reg .b64 %d; "
+					"ld.param.u64 %d,[p]; ld.u32 %r0,[%d];\n"
+					" { .param .b32 a; .param .b32 b; st.param.b32 [a],%r0; call.uni "
+					"(b), twice, (a); ld.param.b32 %r1,[b]; } st.u32 [%d],%r1; ret; }\n";
+	static char callee[] = PTX_HEAD ".visible .func (.param .b32 r) twice(.param .b32 x) { .reg .b32 "
+					"%r<2>; ld.param.b32 %r0,[x];\n"
+					" shl.b32 %r1,%r0,1; st.param.b32 [r],%r1; ret; }\n";
 	char log[256] = "";
 	CUjit_option o[] = {CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES};
 	void *v[] = {log, (void *)sizeof log}, *image;
@@ -97,7 +103,7 @@ static void linking(void)
 	CHECK(strlen(log) > 0);
 	OK(cuLinkAddData_v2(l, CU_JIT_INPUT_PTX, callee, sizeof callee, "callee", 0, NULL, NULL));
 	OK(cuLinkComplete(l, &image, &n));
-	void *copy = malloc(n);             /* the image needs nothing of the linker's */
+	void *copy = malloc(n); /* the image needs nothing of the linker's */
 	memcpy(copy, image, n);
 	OK(cuLinkDestroy(l));
 	OK(cuModuleLoadData(&m, copy));
@@ -115,7 +121,12 @@ static void linking(void)
 
 static void arrays(void)
 {
-	CUDA_ARRAY3D_DESCRIPTOR d = {.Width = 20, .Height = 10, .Depth = 4, .Format = CU_AD_FORMAT_UNSIGNED_INT16, .NumChannels = 2}, back;
+	CUDA_ARRAY3D_DESCRIPTOR d = {.Width = 20,
+					.Height = 10,
+					.Depth = 4,
+					.Format = CU_AD_FORMAT_UNSIGNED_INT16,
+					.NumChannels = 2},
+				back;
 	CUarray a, level;
 	CUmipmappedArray mip;
 	static unsigned char in[80 * 10 * 4], out[sizeof in];
@@ -123,12 +134,30 @@ static void arrays(void)
 		in[i] = (unsigned char)(i * 7 + i / 256);
 	OK(cuArray3DCreate_v2(&a, &d));
 	OK(cuArray3DGetDescriptor_v2(&back, a));
-	CHECK(back.Width == 20 && back.Height == 10 && back.Depth == 4 && back.Format == d.Format && back.NumChannels == 2);
-	CUDA_MEMCPY3D c = {.srcMemoryType = CU_MEMORYTYPE_HOST, .srcHost = in, .srcPitch = 80, .srcHeight = 10,
-		.dstMemoryType = CU_MEMORYTYPE_ARRAY, .dstArray = a, .WidthInBytes = 80, .Height = 10, .Depth = 4};
+	CHECK(back.Width == 20 && back.Height == 10 && back.Depth == 4 && back.Format == d.Format &&
+		back.NumChannels == 2);
+	CUDA_MEMCPY3D c = {.srcMemoryType = CU_MEMORYTYPE_HOST,
+		.srcHost = in,
+		.srcPitch = 80,
+		.srcHeight = 10,
+		.dstMemoryType = CU_MEMORYTYPE_ARRAY,
+		.dstArray = a,
+		.WidthInBytes = 80,
+		.Height = 10,
+		.Depth = 4};
 	OK(cuMemcpy3D_v2(&c));
-	CUDA_MEMCPY3D r = {.srcMemoryType = CU_MEMORYTYPE_ARRAY, .srcArray = a, .srcXInBytes = 8, .srcY = 2, .srcZ = 1,
-		.dstMemoryType = CU_MEMORYTYPE_HOST, .dstHost = out, .dstPitch = 80, .dstHeight = 10, .WidthInBytes = 40, .Height = 5, .Depth = 2};
+	CUDA_MEMCPY3D r = {.srcMemoryType = CU_MEMORYTYPE_ARRAY,
+		.srcArray = a,
+		.srcXInBytes = 8,
+		.srcY = 2,
+		.srcZ = 1,
+		.dstMemoryType = CU_MEMORYTYPE_HOST,
+		.dstHost = out,
+		.dstPitch = 80,
+		.dstHeight = 10,
+		.WidthInBytes = 40,
+		.Height = 5,
+		.Depth = 2};
 	OK(cuMemcpy3D_v2(&r));
 	for (int z = 0; z < 2; z++)
 		for (int y = 0; y < 5; y++)
@@ -137,7 +166,8 @@ static void arrays(void)
 	IS(cuMemcpy3D_v2(&r), CUDA_ERROR_INVALID_VALUE);
 	OK(cuArrayDestroy(a));
 	IS(cuArrayDestroy(a), CUDA_ERROR_INVALID_HANDLE);
-	d = (CUDA_ARRAY3D_DESCRIPTOR){.Width = 16, .Height = 8, .Format = CU_AD_FORMAT_FLOAT, .NumChannels = 1};
+	d = (CUDA_ARRAY3D_DESCRIPTOR){
+		.Width = 16, .Height = 8, .Format = CU_AD_FORMAT_FLOAT, .NumChannels = 1};
 	OK(cuMipmappedArrayCreate(&mip, &d, 99));
 	OK(cuMipmappedArrayGetLevel(&level, mip, 4));
 	OK(cuArray3DGetDescriptor_v2(&back, level));

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Images taken apart: every form in which code arrives, the choice among several, what is said when there is no PTX, and damage of every
- * kind, which must end in an error and never in a crash.
+/* Images taken apart: every form in which code arrives, the choice among several, what is said when there is
+ * no PTX, and damage of every kind, which must end in an error and never in a crash.
  *
  * Thread rule: none. */
 #include <lz4.h>
@@ -17,7 +17,11 @@ struct entry {
 	uint32_t sm, name, name_bytes;
 	uint64_t flags, zero, unpacked;
 };
-struct wrapper { uint32_t magic, version; const void *data; const void *extra; };
+struct wrapper {
+	uint32_t magic, version;
+	const void *data;
+	const void *extra;
+};
 
 enum { STORED, LZ4, ZSTD, CUBIN };
 static _Alignas(8) char fat[1 << 16];
@@ -33,7 +37,11 @@ static void add(void *buffer, int how, unsigned sm, const char *text)
 	struct entry *e = (struct entry *)((char *)buffer + 16 + *total);
 	char *payload = (char *)(e + 1);
 	size_t n = strlen(text) + 1, packed = n;
-	*e = (struct entry){.kind = how == CUBIN ? 2 : 1, .unknown = 0x0101, .header = sizeof *e, .sm = sm, .flags = 0x11};
+	*e = (struct entry){.kind = how == CUBIN ? 2 : 1,
+		.unknown = 0x0101,
+		.header = sizeof *e,
+		.sm = sm,
+		.flags = 0x11};
 	if (how == LZ4) {
 		packed = (size_t)LZ4_compress_default(text, payload, (int)n, 4096);
 		e->flags |= 0x2000;
@@ -72,7 +80,10 @@ static void refused(const void *image, CUresult code, const char *says)
 	CHECK(strstr(log, says) && (size_t)(uintptr_t)v[1] == strlen(log));
 }
 
-static unsigned noise(unsigned *s) { return *s = *s * 1664525u + 1013904223u, *s >> 8; }
+static unsigned noise(unsigned *s)
+{
+	return *s = *s * 1664525u + 1013904223u, *s >> 8;
+}
 
 int main(void)
 {
@@ -81,10 +92,13 @@ int main(void)
 	gives(".version 7.5 tail", 12, ".version 7.5");
 	for (int how = STORED; how <= ZSTD; how++) {
 		begin(fat);
-		add(fat, how, 75, ".version 7.5 // what is in the entry, with some length to it, to it, to it, to it");
-		gives(fat, 0, ".version 7.5 // what is in the entry, with some length to it, to it, to it, to it");
+		add(fat, how, 75,
+			".version 7.5 // what is in the entry, with some length to it, to it, to it, to it");
+		gives(fat, 0,
+			".version 7.5 // what is in the entry, with some length to it, to it, to it, to it");
 		struct wrapper w = {0x466243b1u, 1, fat, NULL};
-		gives(&w, 0, ".version 7.5 // what is in the entry, with some length to it, to it, to it, to it");
+		gives(&w, 0,
+			".version 7.5 // what is in the entry, with some length to it, to it, to it, to it");
 	}
 	/* the highest at or below, else the lowest above */
 	begin(fat);
@@ -144,9 +158,9 @@ int main(void)
 		size_t total = 16 + *(uint64_t *)(fat + 8);
 		for (unsigned k = 0; k <= noise(&seed) % 4; k++)
 			fat[4 + noise(&seed) % (total - 4)] ^= (char)(1 << noise(&seed) % 8);
-		char *exact = malloc(total);        /* a sanitizer sees a step past it */
+		char *exact = malloc(total); /* a sanitizer sees a step past it */
 		memcpy(exact, fat, total);
-		if (image_read(&im, exact, total, 75, NULL))    /* sized: what the headers say is not trusted */
+		if (image_read(&im, exact, total, 75, NULL)) /* sized: what the headers say is not trusted */
 			refusals++;
 		else
 			image_free(&im);

@@ -76,14 +76,18 @@ int main(void)
 	struct allocation r = {.base = (uintptr_t)own, .bytes = 8192, .kind = ALLOCATION_REGISTERED}, got;
 	CHECK(allocation_enter(&r) && !allocation_enter(&r));
 	r.base += 8192;
-	CHECK(allocation_enter(&r) && allocation_covers((uintptr_t)own + 1, 16383) && !allocation_covers((uintptr_t)own, 16385));
+	CHECK(allocation_enter(&r) && allocation_covers((uintptr_t)own + 1, 16383) &&
+		!allocation_covers((uintptr_t)own, 16385));
 	CHECK(allocation_find((uintptr_t)own + 9000, &got) && got.base == r.base);
-	CHECK(allocation_remove(r.base) && !allocation_find(r.base, &got) && !allocation_covers((uintptr_t)own, 8193));
+	CHECK(allocation_remove(r.base) && !allocation_find(r.base, &got) &&
+		!allocation_covers((uintptr_t)own, 8193));
 	CHECK(allocation_remove((uintptr_t)own));
 
 	uint64_t range = range_reserve(4 << 20, 2 << 20, 0), other = range_reserve(2 << 20, 2 << 20, range);
-	CHECK(range && other && other != range && range_reserved(range + (1 << 20), 3 << 20) && !range_reserved(range, 5 << 20));
-	CHECK(!range_release(range, 2 << 20) && range_release(range, 4 << 20) && range_release(other, 2 << 20));
+	CHECK(range && other && other != range && range_reserved(range + (1 << 20), 3 << 20) &&
+		!range_reserved(range, 5 << 20));
+	CHECK(!range_release(range, 2 << 20) && range_release(range, 4 << 20) &&
+		range_release(other, 2 << 20));
 
 	pthread_t threads[THREADS];
 	for (uintptr_t i = 0; i < THREADS; i++)

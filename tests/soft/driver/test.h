@@ -10,17 +10,30 @@
 #include <string.h>
 #include "wire/cuda.h"
 
-#define CHECK(what) do { if (!(what)) { fprintf(stderr, "%s:%d: %s does not hold\n", __FILE__, __LINE__, #what); exit(1); } } while (0)
-#define IS(call, code) do { CUresult is_ = (call); if (is_ != (code)) { \
-	fprintf(stderr, "%s:%d: %s gave %d, expected %d\n", __FILE__, __LINE__, #call, is_, (code)); exit(1); } } while (0)
+#define CHECK(what)                                                                                          \
+	do {                                                                                                 \
+		if (!(what)) {                                                                               \
+			fprintf(stderr, "%s:%d: %s does not hold\n", __FILE__, __LINE__, #what);             \
+			exit(1);                                                                             \
+		}                                                                                            \
+	} while (0)
+#define IS(call, code)                                                                                       \
+	do {                                                                                                 \
+		CUresult is_ = (call);                                                                       \
+		if (is_ != (code)) {                                                                         \
+			fprintf(stderr, "%s:%d: %s gave %d, expected %d\n", __FILE__, __LINE__, #call, is_,  \
+				(code));                                                                     \
+			exit(1);                                                                             \
+		}                                                                                            \
+	} while (0)
 #define OK(call) IS(call, CUDA_SUCCESS)
 
 #define PTX_HEAD ".version 7.5\n.target sm_75\n.address_size 64\n"
-static const char add_ptx[] = PTX_HEAD
-	".visible .entry add(.param .u64 p, .param .u32 v) {\n"
-	" .reg .b32 %r<4>; .reg .b64 %d<4>;\n"
-	" ld.param.u64 %d0,[p]; ld.param.u32 %r0,[v]; mov.u32 %r1,%tid.x; mul.wide.u32 %d1,%r1,4; add.u64 %d2,%d0,%d1;\n"
-	" ld.u32 %r2,[%d2]; add.u32 %r2,%r2,%r0; st.u32 [%d2],%r2; ret; }\n";
+static const char add_ptx[] = PTX_HEAD ".visible .entry add(.param .u64 p, .param .u32 v) {\n"
+				       " .reg .b32 %r<4>; .reg .b64 %d<4>;\n"
+				       " ld.param.u64 %d0,[p]; ld.param.u32 %r0,[v]; mov.u32 %r1,%tid.x; "
+				       "mul.wide.u32 %d1,%r1,4; add.u64 %d2,%d0,%d1;\n"
+				       " ld.u32 %r2,[%d2]; add.u32 %r2,%r2,%r0; st.u32 [%d2],%r2; ret; }\n";
 
 static inline CUcontext device_up(void)
 {
