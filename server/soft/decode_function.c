@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { OUT_OF_MEMORY = 2, RECURSION_STACK = 16 << 10 };
+enum { OUT_OF_MEMORY = 2, RECURSION_STACK = 16 << 10, MAX_STACK = 16 << 20, MAX_CHAIN = 64 };
 
 /* Puts a predicate's wrapper in front of each operation from `first` on (a mode's wrapper and what it wraps
  * count as one). */
@@ -297,8 +297,37 @@ static int decode_one(struct engine_module *m, struct ptx_func *f, struct engine
 	return r;
 }
 
-/* All functions that the code of f can reach; through a pointer: every function of the module. Breadth first,
- * no recursion. */
+/* The deepest stack of the functions in list, each with all that it calls; RECURSION_STACK more when a chain
+ * has no end. */
+static uint64_t stack_of(struct ptx_func *const *list, unsigned n, bool pointers, uint64_t *need)
+{
+	bool changed = true;
+	for (unsigned round = 0; changed && !pointers && round < MAX_CHAIN; round++) {
+		changed = false;
+		for (unsigned i = n; i-- > 0;) {
+			const struct code *c = list[i]->code;
+			uint64_t most = 0;
+			for (uint32_t k = 0; k < c->nops; k++) {
+				const struct call_info *ci = c->ops[k].fn == x_call ? c->ops[k].p : NULL;
+				if (ci && ci->func && ci->func->body && need[ci->func->index] > most)
+					most = need[ci->func->index];
+			}
+			most += c->local_bytes ? c->local_bytes
+					       : 16; /* so that any chain without an end grows */
+			changed |= most != need[list[i]->index];
+			need[list[i]->index] = most;
+		}
+	}
+	if (!changed)
+		return need[list[0]->index];
+	uint64_t all = RECURSION_STACK;
+	for (unsigned i = 0; i < n; i++)
+		all += list[i]->code->local_bytes;
+	return all;
+}
+
+/* All functions that the code of f can reach; through a pointer: every function of the module. Breadth
+ * first, no recursion. What a pointer may reach does not make f uncovered: it fails when it gets there. */
 int decode_function(struct engine_module *m, struct ptx_func *f, struct engine_error *error)
 {
 	int r = decode_one(m, f, error);
@@ -306,50 +335,46 @@ int decode_function(struct engine_module *m, struct ptx_func *f, struct engine_e
 		return r;
 	struct ptx_func **todo = calloc(m->nfuncs + 1, sizeof *todo);
 	bool *seen = calloc(m->nfuncs + 1, sizeof *seen);
-	unsigned n = 0, done = 0;
-	uint64_t stack = 0;
-	bool pointers = false, calls = false;
-	if (!todo || !seen) {
+	uint64_t *need = calloc(m->nfuncs + 1, sizeof *need);
+	unsigned n = 0, done = 0, direct = 0;
+	bool pointers = false;
+	if (!todo || !seen || !need) {
 		r = error->code = OUT_OF_MEMORY;
 		goto out;
 	}
 	todo[n++] = f;
 	seen[f->index] = true;
-	while (done < n && !r) {
+	while (done < n) {
 		struct ptx_func *g = todo[done++];
 		r = decode_one(m, g, error);
 		if (r)
-			break;
-		if (g != f && g->code->uncovered && !f->code->uncovered)
+			goto out;
+		if (g->code->uncovered && !f->code->uncovered && !direct)
 			f->code->uncovered = strdup(g->code->uncovered);
-		stack += g->code->local_bytes;
 		f->code->param_address |= g->code->param_address;
 		for (uint32_t k = 0; k < g->code->nops; k++) {
-			const struct op *o = &g->code->ops[k];
-			if (o->fn != x_call)
-				continue;
-			const struct call_info *ci = o->p;
-			calls = true;
-			pointers |= !ci->func && !ci->builtin;
-			if (ci->func && ci->func->body && !seen[ci->func->index]) {
+			const struct call_info *ci = g->code->ops[k].fn == x_call ? g->code->ops[k].p : NULL;
+			pointers |= ci && !ci->func;
+			if (ci && ci->func && ci->func->body && !seen[ci->func->index]) {
 				seen[ci->func->index] = true;
 				todo[n++] = ci->func;
 			}
 		}
-		if (pointers && done == n)
-			for (unsigned k = 0; k < m->nfuncs; k++)
-				if (m->funcs[k]->body && !m->funcs[k]->entry && !seen[k]) {
-					seen[k] = true;
-					todo[n++] = m->funcs[k];
-				}
+		if (!pointers || done < n || direct)
+			continue;
+		direct = n;
+		for (unsigned k = 0; k < m->nfuncs; k++)
+			if (m->funcs[k]->body && !m->funcs[k]->entry && !seen[k]) {
+				seen[k] = true;
+				todo[n++] = m->funcs[k];
+			}
 	}
-	if (!r) {
-		f->code->stack_bytes =
-			(uint32_t)(stack < 1 << 24 ? stack : 1 << 24) + (calls ? RECURSION_STACK : 0);
-		f->code->decoded = true;
-	}
+	uint64_t stack = stack_of(todo, n, pointers, need);
+	f->code->stack_bytes = (uint32_t)(stack < MAX_STACK ? stack : MAX_STACK);
+	f->code->decoded = true;
 out:
 	free(todo);
 	free(seen);
+	free(need);
 	return r;
 }

@@ -105,9 +105,6 @@ static void access(struct decoder *d, bool load, const struct ptx_operand *where
 	for (unsigned k = 0; k < n; k++)
 		s[k] = load ? (regs[k].kind == OP_SINK && n > 1 ? NONE : target(d, &regs[k], w, sign))
 			    : source(d, &regs[k], t, w);
-	if (load && n > 1) /* the address may be one of the destinations: all lanes are read before any is
-			      written */
-		(void)bytes;
 	struct op *o = emit_name(d, "%s_%c_%s_v%u", load ? "ld" : "st", a.shared ? 's' : 'g',
 		load || bytes > 2 ? mem_type(t)
 		: bytes == 1      ? "u8"

@@ -81,7 +81,6 @@ struct code {
 struct call_info {
 	struct ptx_func *func; /* NULL: through a register */
 	uint32_t slot; /* of the function pointer */
-	const handler *builtin;
 	int builtin_id;
 	uint32_t nargs, nrets;
 	struct param_words *args, *rets;
@@ -190,7 +189,7 @@ struct launch {
 	uint64_t blocks; /* of the grid */
 	_Atomic uint64_t next; /* block to start */
 	_Atomic int error;
-	uint32_t error_line;
+	_Atomic uint32_t error_line;
 	uint64_t deadline_ns;
 	uint64_t id;
 	uint64_t params; /* device copy, when a kernel takes the address of a parameter; else 0 */

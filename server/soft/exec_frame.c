@@ -31,7 +31,7 @@ static uint32_t special(const struct warp *w, unsigned sr, uint32_t l)
 	case SR_LANEID: return l;
 	case SR_WARPID: return w->id;
 	case SR_NWARPID: return MAX_WARPS;
-	case SR_SMID: return b->smid;
+	case SR_SMID: return b->smid % engine_workers();
 	case SR_NSMID: return engine_workers();
 	case SR_LANEMASK_EQ: return 1u << l;
 	case SR_LANEMASK_LT: return (1u << l) - 1;

@@ -45,6 +45,7 @@ static struct {
 	struct launch *queue;
 	unsigned workers, threads, active, idle;
 	struct worker *spare;
+	bool busy[MAX_WORKERS]; /* multiprocessor numbers in use */
 	_Atomic uint64_t launches;
 } pool = {.lock = PTHREAD_MUTEX_INITIALIZER, .work = PTHREAD_COND_INITIALIZER};
 
@@ -144,7 +145,11 @@ static void work_on(struct launch *l)
 	l->threads++;
 	l->started = true;
 	pool.active++;
-	unsigned smid = pool.active - 1;
+	unsigned smid =
+		0; /* of two that run at the same time never the same, while they are no more than workers */
+	while (smid < MAX_WORKERS - 1 && pool.busy[smid])
+		smid++;
+	pool.busy[smid] = true;
 	if (k)
 		pool.spare = k->next;
 	pthread_mutex_unlock(&pool.lock);
@@ -164,6 +169,7 @@ static void work_on(struct launch *l)
 		pool.spare = k;
 	}
 	pool.active--;
+	pool.busy[smid] = false;
 	l->threads--;
 	if (l->queued) { /* no block is left to start */
 		struct launch **q = &pool.queue;
