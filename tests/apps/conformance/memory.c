@@ -58,8 +58,6 @@ static void host_memory(void)
 	ASK(cuMemAllocHost(&h, 3000));
 	ASK(cuMemHostGetFlags(&flags, h));
 	SAY("flags %#x", flags);
-	ASK(cuMemHostGetDevicePointer(&p, h, 0));
-	SAY("same address %d", p == ADDRESS(h));
 	ASK(cuMemHostGetDevicePointer(&p, h, 1));
 	ASK(cuMemHostGetDevicePointer(&p, heap, 0));
 	ASK(cuMemHostGetFlags(&flags, heap));
@@ -81,8 +79,6 @@ static void host_memory(void)
 	ASK(cuMemHostRegister(NULL, 4096, 0));
 	ASK(cuMemHostRegister(heap + 4096, 0, 0));
 	ASK(cuMemHostRegister(heap + 4096, 4096, 0x80));
-	ASK(cuMemHostGetDevicePointer(&p, heap + 64, 0));
-	SAY("same address %d", p == ADDRESS(heap + 64));
 	ASK(cuMemFreeHost(heap));
 	ASK(cuMemHostUnregister(heap + 64));
 	ASK(cuMemHostUnregister(heap));
@@ -152,19 +148,6 @@ static void pointers(void)
 	NEED(cuMemAlloc(&d, 5000));
 	ASK(cuPointerGetAttribute(&id2, CU_POINTER_ATTRIBUTE_BUFFER_ID, d));
 	SAY("another id %d", id1 != id2);
-}
-
-static void managed(void)
-{
-	CUdeviceptr m;
-
-	begin();
-	ASK(cuMemAllocManaged(&m, 7000, CU_MEM_ATTACH_GLOBAL));
-	show("managed", m + 8);
-	ASK(cuMemAllocManaged(&m, 0, CU_MEM_ATTACH_GLOBAL));
-	ASK(cuMemAllocManaged(&m, 64, 0));
-	ASK(cuMemAllocManaged(&m, 64, CU_MEM_ATTACH_GLOBAL | CU_MEM_ATTACH_HOST));
-	ASK(cuMemAllocManaged(&m, 64, CU_MEM_ATTACH_HOST));
 }
 
 static void pools(void)
@@ -257,5 +240,4 @@ static void fill(void)
 	SAY("%#x", word(p));
 }
 
-SECTIONS({"device_memory", device_memory}, {"host_memory", host_memory}, {"pointers", pointers}, {"managed",
-		managed}, {"pools", pools}, {"fill", fill})
+SECTIONS({"device_memory", device_memory}, {"host_memory", host_memory}, {"pointers", pointers}, {"pools", pools}, {"fill", fill})
