@@ -95,7 +95,8 @@ static void same(const char *what, const unsigned *got, const unsigned *want, un
 {
 	for (unsigned i = 0; i < n; i++)
 		if (got[i] != want[i])
-			fail("%s: word %u of %u is %#x, expected %#x (after %s)", what, i, n, got[i], want[i], doing);
+			fail("%s: word %u of %u is %#x, expected %#x (after %s)", what, i, n, got[i], want[i],
+					doing);
 }
 
 static void mix(void *arg)
@@ -148,7 +149,8 @@ static void do_memset(int s)
 static void do_copy(int s)
 {
 	object &d = buffers[up_to(BUFFERS)], &h = pinned[up_to(PINNED)], &e = buffers[up_to(BUFFERS)];
-	unsigned n = up_to(10) ? up_to(WORDS) + 1 : up_to(8) + 1, from = up_to(WORDS - n + 1), to = up_to(WORDS - n + 1);
+	unsigned n = up_to(10) ? up_to(WORDS) + 1 : up_to(8) + 1, from = up_to(WORDS - n + 1),
+			to = up_to(WORDS - n + 1);
 
 	claim(d, s);
 	switch (up_to(5)) {
@@ -294,7 +296,8 @@ static void round_of(unsigned count)
 	static const struct {
 		const char *name;
 		void (*f)(int);
-	} list[] = {{"affine", do_affine}, {"affine", do_affine}, {"combine", do_combine}, {"memset", do_memset},
+	} list[] = {{"affine", do_affine}, {"affine", do_affine}, {"combine", do_combine}, {"memset",
+			do_memset},
 		{"copy", do_copy}, {"copy", do_copy}, {"copy", do_copy}, {"host function", do_host_function},
 		{"graph", do_graph}, {"look", do_look}, {"reallocate", do_reallocate}};
 	worker workers[THREADS];
@@ -320,7 +323,8 @@ static void round_of(unsigned count)
 
 int main(int argc, char **argv)
 {
-	unsigned first = argc > 1 ? (unsigned)atoi(argv[1]) : 1, count = argc > 2 ? (unsigned)atoi(argv[2]) : 600;
+	unsigned first = argc > 1 ? (unsigned)atoi(argv[1]) : 1, count = argc > 2 ? (unsigned)atoi(argv[2])
+			: 600;
 	int seeds = argc > 1 ? 1 : getenv("SCUDAFS_TEST_LONG") ? 20 : 3;
 
 	for (int i = 0; i < STREAMS; i++) {

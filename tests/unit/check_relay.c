@@ -676,6 +676,26 @@ START_TEST(test_end_keeps_what_came)
 }
 END_TEST
 
+/* The connection ends at every byte of a frame, of a small one and of a large one. */
+START_TEST(test_end_anywhere)
+{
+	static uint8_t b[200000], body[200000];
+	size_t bulk = _i < 60 ? 20 : 150000;
+	size_t n = _i < 60 ? (size_t)_i : (size_t)(_i - 59) * 15003;
+	struct op *w = wait_record(1, 1, 200);
+	expect_record(FRAME_WAIT, 1);
+	frame_bytes(b, (struct frame){.kind = FRAME_REPLY, .seq = 1, .bulk_len = bulk}, body);
+	put(b, n);
+	if (_i % 2)
+		ck_assert_int_eq(setsockopt(peer, SOL_SOCKET, SO_LINGER, &(struct linger){1, 0},
+					 sizeof(struct linger)),
+			0);
+	close(peer);
+	check_result(w, -ECONNRESET);
+	peer = open("/dev/null", O_RDONLY);
+}
+END_TEST
+
 START_TEST(test_close_answers)
 {
 	struct op *w = wait_record(1, 1, 200), *d = data(1, 0, 10), *u = op_new();
@@ -827,6 +847,7 @@ int main(void)
 	tcase_add_test(t, test_data_piles_up);
 	tcase_add_test(t, test_upcalls);
 	tcase_add_loop_test(t, test_end_keeps_what_came, 0, 2);
+	tcase_add_loop_test(t, test_end_anywhere, 0, 69);
 	tcase_add_test(t, test_close_answers);
 	tcase_add_loop_test(t, test_lying_server, 0, sizeof(lies) / sizeof(*lies));
 	tcase_add_loop_test(t, test_random_server, 0, 200);

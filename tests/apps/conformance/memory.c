@@ -240,4 +240,5 @@ static void fill(void)
 	SAY("%#x", word(p));
 }
 
-SECTIONS({"device_memory", device_memory}, {"host_memory", host_memory}, {"pointers", pointers}, {"pools", pools}, {"fill", fill})
+SECTIONS({"device_memory", device_memory}, {"host_memory", host_memory}, {"pointers", pointers}, {"pools",
+		pools}, {"fill", fill})
