@@ -17,6 +17,7 @@
 	0x500000000000ull /* nothing of a Linux process lies between this and its executable at 0x55.. */
 #define RANGE_SPAN (1ull << 40) /* address space costs nothing; less is tried when the system refuses */
 #define RANGE_LEAST (16ull << 30)
+#define SPARE (256u << 20) /* for what kernels need to run when the program has taken all memory */
 
 uint64_t soft_mem_base, soft_mem_end;
 static uint64_t middle; /* end of the half for allocations */
@@ -125,9 +126,11 @@ static uint64_t hole(size_t span, size_t align)
 	return 0;
 }
 
-static bool charge(int device, size_t bytes)
+/* `spare`: bytes past the limit that are allowed, too. */
+static bool charge(int device, size_t bytes, size_t spare)
 {
-	if (device < 0 || device >= ALLOCATION_DEVICES || bytes > limit || used[device] > limit - bytes)
+	size_t most = limit + spare;
+	if (device < 0 || device >= ALLOCATION_DEVICES || bytes > most || used[device] > most - bytes)
 		return false;
 	used[device] += bytes;
 	return true;
@@ -152,7 +155,7 @@ uint64_t allocation_create(const struct allocation *wanted, size_t bytes, size_t
 		return 0;
 	pthread_mutex_lock(&lock);
 	uint64_t p = 0;
-	if (!counted(wanted) || charge(wanted->device, body)) {
+	if (!counted(wanted) || charge(wanted->device, body, wanted->kind == ALLOCATION_MODULE ? SPARE : 0)) {
 		p = hole(span, align > PAGE ? align : PAGE);
 		if (p && mprotect((void *)(uintptr_t)p, body, PROT_READ | PROT_WRITE))
 			p = 0;
@@ -293,14 +296,14 @@ void allocation_info(int device, size_t *free_bytes, size_t *total_bytes)
 {
 	pthread_mutex_lock(&lock);
 	*total_bytes = limit;
-	*free_bytes = limit - used[device];
+	*free_bytes = used[device] < limit ? limit - used[device] : 0;
 	pthread_mutex_unlock(&lock);
 }
 
 bool memory_charge(int device, size_t bytes)
 {
 	pthread_mutex_lock(&lock);
-	bool r = charge(device, bytes);
+	bool r = charge(device, bytes, 0);
 	pthread_mutex_unlock(&lock);
 	return r;
 }

@@ -25,6 +25,15 @@ static void launch(CUdeviceptr p, unsigned v, CUstream s)
 	OK(cuLaunchKernel(add, 1, 1, 1, 1, 1, 1, 0, s, (void *[]){&p, &v}, NULL));
 }
 
+/* What the engine keeps for kernels is taken before memory is counted. */
+static void warm_up(void)
+{
+	CUdeviceptr p;
+	OK(cuMemAlloc_v2(&p, 4));
+	launch(p, 0, NULL);
+	OK(cuMemFree_v2(p));
+}
+
 /* ---- virtual memory: two addresses of the same memory, access given and taken */
 
 static void vmm(void)
@@ -363,6 +372,29 @@ static void forks(void)
 	OK(cuCtxSynchronize());
 }
 
+/* ---- kernels reach memory of the program's own while it is registered; one cannot be asked of an empty
+ * image */
+
+static void registered(void)
+{
+	static unsigned own[2048] __attribute__((aligned(4096)));
+	CUdeviceptr d;
+	own[5] = 40;
+	OK(cuMemHostRegister_v2(own, sizeof own, CU_MEMHOSTREGISTER_DEVICEMAP));
+	OK(cuMemHostGetDevicePointer_v2(&d, own + 5, 0));
+	launch(d, 2, NULL);
+	OK(cuCtxSynchronize());
+	CHECK(own[5] == 42);
+	OK(cuMemHostUnregister(own));
+	IS(cuMemHostGetDevicePointer_v2(&d, own, 0), CUDA_ERROR_INVALID_VALUE);
+	static const uint32_t nothing[4] = {0xba55ed50u, 0x00100001u, 0, 0};
+	CUlibrary l;
+	CUkernel k;
+	OK(cuLibraryLoadData(&l, nothing, NULL, NULL, 0, NULL, NULL, 0));
+	IS(cuLibraryGetKernel(&k, l, "add"), CUDA_ERROR_NO_BINARY_FOR_GPU);
+	OK(cuLibraryUnload(l));
+}
+
 /* ---- reset: what lived in the primary context is gone, and it can be used again */
 
 static void resets(void)
@@ -388,6 +420,7 @@ int main(void)
 {
 	ctx = device_up();
 	add = function(add_ptx, "add");
+	warm_up();
 	vmm();
 	linking();
 	arrays();
@@ -396,6 +429,7 @@ int main(void)
 	deaths();
 	threads();
 	graph_memory();
+	registered();
 	forks();
 	resets();
 	puts("PASS features");

@@ -64,9 +64,12 @@ int main(void)
 	uint64_t p = soft_alloc(5000, 256);
 	CHECK(p && !faults((char *)(uintptr_t)p + 4999) && faults((char *)(uintptr_t)p + 8192));
 	CHECK(soft_free(p) && faults((char *)(uintptr_t)p));
-	CHECK(!soft_alloc(limit + 1, 256) && !soft_alloc(0, 256));
-	p = soft_alloc(limit, 256);
-	CHECK(p && !soft_alloc(1, 256));
+	struct allocation whole = {.kind = ALLOCATION_DEVICE};
+	CHECK(!allocation_create(&whole, limit + 1, 256) && !soft_alloc(0, 256));
+	p = allocation_create(&whole, limit, 256);
+	CHECK(p && !allocation_create(&whole, 1, 256));
+	uint64_t engine = soft_alloc(4096, 256); /* kernels still find a little */
+	CHECK(engine && soft_free(engine));
 	allocation_info(0, &f, &t);
 	CHECK(!f && soft_free(p));
 	uint64_t big = soft_alloc(4096, 2 << 20);
