@@ -137,11 +137,18 @@ install: all $(man) ## install below PREFIX (/usr/local), staged in DESTDIR
 	install -m 644 $(filter %.8,$(man)) $(to)/share/man/man8
 	install -m 644 LICENSE README.md $(wildcard docs/*.md) $(to)/share/doc/scudafs
 
+docs: $(B)/docs/support.md $(B)/docs/support-nvml.md ## write the tables of what is supported (build/docs)
+$(B)/docs/support.md: wire/cuda.h wire/cuda_types.h wire/gen.py
+	@mkdir -p $(@D)
+	python3 wire/gen.py wire/cuda_types.h wire/cuda.h support.md > $@
+$(B)/docs/support-nvml.md: wire/nvml.h wire/nvml_types.h wire/gen.py
+	@mkdir -p $(@D)
+	python3 wire/gen.py wire/nvml_types.h wire/nvml.h support.md > $@
 clean: ## remove all that was built
 	rm -rf $(B) $(B)-asan $(B)-tsan
 help: ## show this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  \1\t\2/p' Makefile | expand -t 16
-.PHONY: all unit tests check check-long check-asan check-tsan demo deps lint install clean help
+.PHONY: docs all unit tests check check-long check-asan check-tsan demo deps lint install clean help
 .DELETE_ON_ERROR:
 .SECONDARY:
 -include $(shell find $(B) -name '*.d' 2>/dev/null)

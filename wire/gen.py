@@ -582,13 +582,13 @@ def gen_support_md(api, calls, types):
     how = {"WAIT": "waits for the server", "POST": "posted", "NEW": "posted, handle chosen by the client", "LOCAL": "answered in the shim",
            "CACHED": "asked once", "HAND": "by hand at both ends", "SAME": "another name of"}
     yes = [c for c in calls if c.cls != "UNSUPPORTED"]
-    print("# What is supported\n\nGenerated from `wire/cuda.h` (`make docs`). "
+    print(f"# What is supported\n\nGenerated from `wire/{api.prefix}.h` (`make docs`). "
           f"{len(yes)} of {len(calls)} functions ({sum(1 for _ in exports(calls))} exports with the per-thread default stream flavours).\n")
     print("| function | answer | since |\n|---|---|---|")
     for c in calls:
         a = f"**not supported**: {c.words['UNSUPPORTED']}" if c.cls == "UNSUPPORTED" else how[c.cls]
         a += f" `{c.words['SAME']}`" if c.cls == "SAME" else f", until: {c.words['CACHED']}" if c.cls == "CACHED" else ""
-        print(f"| `{c.name}`{' + ' + c.flavour.lower() if c.flavour else ''} | {a} | {c.words['SINCE']} |")
+        print(f"| `{c.name}`{' + ' + c.flavour.lower() if c.flavour else ''} | {a} | {c.words.get('SINCE', '')} |")
 
 
 def gen_layout_c(api, calls, types):
