@@ -564,7 +564,7 @@ CUresult cuSurfObjectGetResourceDesc(CUDA_RESOURCE_DESC *pResDesc, CUsurfObject 
 CUresult cuTensorMapEncodeTiled(CUtensorMap *tensorMap, CUtensorMapDataType tensorDataType,
 		cuuint32_t tensorRank, void *globalAddress OPAQUE,
 		const cuuint64_t *globalDim COUNT(tensorRank),
-		const cuuint64_t *globalStrides COUNT(tensorRank),
+		const cuuint64_t *globalStrides COUNT(tensorRank - !!tensorRank),
 		const cuuint32_t *boxDim COUNT(tensorRank),
 		const cuuint32_t *elementStrides COUNT(tensorRank),
 		CUtensorMapInterleave interleave, CUtensorMapSwizzle swizzle,
@@ -584,8 +584,7 @@ CUresult cuTensorMapEncodeIm2colWide(CUtensorMap *tensorMap, CUtensorMapDataType
 		const cuuint32_t *elementStrides, CUtensorMapInterleave interleave,
 		CUtensorMapIm2ColWideMode mode, CUtensorMapSwizzle swizzle,
 		CUtensorMapL2promotion l2Promotion, CUtensorMapFloatOOBfill oobFill) UNSUPPORTED("not remoted") SINCE(12080);
-CUresult cuTensorMapReplaceAddress(CUtensorMap *tensorMap, void *globalAddress)
-		UNSUPPORTED("not remoted") SINCE(12000);
+CUresult cuTensorMapReplaceAddress(CUtensorMap *tensorMap INOUT, void *globalAddress OPAQUE) SINCE(12000);
 CUresult cuDeviceCanAccessPeer(int *canAccessPeer, CUdevice dev, CUdevice peerDev) CACHED("never") SINCE(4000);
 CUresult cuCtxEnablePeerAccess(CUcontext peerContext, unsigned int Flags) SINCE(4000);
 CUresult cuCtxDisablePeerAccess(CUcontext peerContext) SINCE(4000);
