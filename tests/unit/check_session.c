@@ -104,7 +104,7 @@ START_TEST(failed_posts)
 	ck_assert_int_eq(client_reply(&c, &r, client_call(&c, FRAME_WAIT, CALL_cuMemGetInfo_v2, 1, PRIMARY,
 			0, NULL)), 0);
 	ck_assert_uint_eq(r.f.thread, CUDA_ERROR_INVALID_HANDLE);
-	ck_assert_uint_eq(r.f.ctx, failed);
+	ck_assert_uint_eq(r.f.ctx >> 32, failed);
 	ck_assert_int_eq(client_reply(&c, &r, client_call(&c, FRAME_WAIT, CALL_cuMemGetInfo_v2, 1, PRIMARY,
 			0, NULL)), 0);
 	ck_assert_uint_eq(r.f.thread, 0);
