@@ -575,6 +575,12 @@ static bool all_digits(const char *s)
 	return *s && strlen(s) <= 18 && !s[strspn(s, "0123456789")];
 }
 
+/* Values that are words even when they happen to be all digits. */
+static bool is_word(const struct entry *e)
+{
+	return e && (e->show == show_gpu_name || e->show == show_session_command);
+}
+
 static bool add_json(void *arg, const char *name, uint64_t node)
 {
 	json_t *value = NULL;
@@ -589,7 +595,8 @@ static bool add_json(void *arg, const char *name, uint64_t node)
 	} else if (!tree_read(node, &text, &n)) {
 		if (n && text[n - 1] == '\n')
 			text[n - 1] = '\0';
-		value = all_digits(text) ? json_integer(atoll(text)) : json_string(text);
+		bool number = all_digits(text) && !is_word(e);
+		value = number ? json_integer(atoll(text)) : json_string(text);
 		free(text);
 	}
 	if (value)
