@@ -19,6 +19,7 @@
 #include <sys/syscall.h>
 #include <sys/uio.h>
 #include <unistd.h>
+#include "devshim/lanes.h"
 #include "devshim/process.h"
 #include "wire/ctl.h"
 #include "wire/limits.h"
@@ -129,19 +130,38 @@ static uint64_t batches_of(const struct batch *b)
 	return n;
 }
 
+/* Writes n bytes of the bulk from `at` on as a batch, behind `before` bytes of the queue. */
+static int piece_write(const struct batch *b, uint64_t number, size_t before, size_t at, size_t n)
+{
+	struct iovec v[2] = {{b->queue.bytes, before}, {(void *)(b->bulk + at), n}};
+	long r = ctl_writev(before ? v : v + 1, n && before ? 2 : 1, CTL_POST(number));
+	return r < 0 ? (int)r : (size_t)r == before + n ? 0 : -EPROTO;
+}
+
+/* A long bulk, by several threads at once: the daemon knows the order. */
+struct spread { const struct batch *b; uint64_t number; size_t at; };
+
+static int piece_spread(void *arg, uint64_t i)
+{
+	const struct spread *s = arg;
+	size_t at = s->at + i * LIMIT_BATCH, left = s->b->bulk_len - at;
+	return piece_write(s->b, s->number + i, 0, at, left < LIMIT_BATCH ? left : LIMIT_BATCH);
+}
+
 static int batch_write(const struct batch *b)
 {
 	size_t before = b->queue.len, at = 0;
 	uint64_t number = b->number;
 	do {
-		size_t n = before >= LIMIT_BATCH - PAGE ? 0 :
-				piece_of(b->bulk + at, b->bulk_len - at, before);
-		struct iovec v[2] = {{b->queue.bytes, before}, {(void *)(b->bulk + at), n}};
-		long r = ctl_writev(before ? v : v + 1, n && before ? 2 : 1, CTL_POST(number));
-		if (r < 0)
-			return (int)r;
-		if ((size_t)r != before + n)
-			return -EPROTO;
+		size_t left = b->bulk_len - at;
+		if (!before && left >= LANES_LEAST && piece_of(b->bulk + at, left, 0) == LIMIT_BATCH) {
+			struct spread s = {b, number, at};
+			return lanes_run(piece_spread, &s, (left + LIMIT_BATCH - 1) / LIMIT_BATCH);
+		}
+		size_t n = before >= LIMIT_BATCH - PAGE ? 0 : piece_of(b->bulk + at, left, before);
+		int e = piece_write(b, number, before, at, n);
+		if (e)
+			return e;
 		at += n;
 		before = 0;
 		number++;
@@ -357,7 +377,9 @@ static int await(uint64_t batch, uint64_t seq, size_t len, size_t expected, bool
 	free(room->large);
 	room->large = NULL;
 	for (;;) {
-		size_t need = len > expected ? len : expected, size;
+		/* An answer that cannot fit is fetched apart: no use in a large ioctl, which is copied whole. */
+		bool fits = expected <= sizeof room->ioctl - 1 - sizeof w;
+		size_t need = len > expected || !fits ? len : expected, size;
 		unsigned long request = wait_class(sizeof w + need, &size);
 		memcpy(buf, &w, sizeof w);
 		long r = ctl_ioctl(request, buf);

@@ -31,9 +31,7 @@
 #include "wire/log.h"
 #include "cuda.calls.h"
 
-#define IN_ANSWER                                                                                            \
-	(12u << 10) /* bytes to the host that come inside the answer: they fit in one request to the mount   \
-		     */
+#define IN_ANSWER COPY_SMALL /* bytes to the host that come inside the answer: fewer requests to the mount */
 
 /* Copies to pinned memory whose bytes have not been told. */
 struct untold {

@@ -12,11 +12,13 @@
 #include <string.h>
 #include <time.h>
 #include "devshim/channel.h"
+#include "devshim/lanes.h"
 #include "devshim/process.h"
 #include "wire/limits.h"
 #include "wire/msg.h"
 
 #define SLOTS (1u << 18)
+#define PAGE 4096u
 #define SETTLE_MS 2000          /* another thread has the bytes already and only copies them */
 #define BOUNCE (256u << 10)     /* for places that are not one run of bytes */
 
@@ -164,6 +166,26 @@ bool transfer_place(const struct transfer *t, uint64_t offset, const void *p, si
 	return true;
 }
 
+/* The rest of a plain transfer whose first bytes have come: then all will, or the session ends. Several
+ * threads read at once. */
+struct rest { uint64_t id, from, end; uint8_t *to; };
+
+static int receive_piece(void *arg, uint64_t i)
+{
+	const struct rest *r = arg;
+	/* The first piece ends at a page, so that a request has room for all of the others. */
+	uint64_t skew = (uintptr_t)(r->to + r->from) & (PAGE - 1);
+	uint64_t at = r->from + i * LIMIT_BATCH - (i ? skew : 0), end = r->from + (i + 1) * LIMIT_BATCH - skew;
+	end = end < r->end ? end : r->end;
+	while (at < end) {
+		long n = channel_read_data(r->id, at, r->to + at, end - at);
+		if (n < 0 && n != -EAGAIN)
+			return (int)n;
+		at += n < 0 ? 0 : (uint64_t)n;
+	}
+	return 0;
+}
+
 /* Takes what is there of the transfer's data, up to `end`. 0, -EAGAIN when nothing came for a while, or
  * another -errno. NULL: the bytes of a transfer that the program has given up. */
 static int receive(struct pending *p, uint64_t id, uint64_t *got, uint64_t end)
@@ -174,6 +196,13 @@ static int receive(struct pending *p, uint64_t id, uint64_t *got, uint64_t end)
 	if (!direct && *got < end && !bounce)
 		return -ENOMEM;
 	while (*got < end && !e) {
+		if (direct && *got && end - *got >= LANES_LEAST) {
+			struct rest rest = {id, *got, end, p->place.to};
+			/* One piece more than the bytes need, for the skew. */
+			e = lanes_run(receive_piece, &rest, (end - *got) / LIMIT_BATCH + 2);
+			*got = e ? *got : end;
+			continue;
+		}
 		size_t n = end - *got < BOUNCE || direct ? end - *got : BOUNCE;
 		long r = channel_read_data(id, *got, direct ? p->place.to + *got : bounce, n);
 		if (r < 0) {

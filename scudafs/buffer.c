@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Counted buffers and queues of them. Small ones come from malloc; large ones have one size and are kept in a
- * list while they are in demand.
+ * list while they are in demand. In a large one the byte behind a frame's header begins a page: the kernel
+ * moves a request's bytes page by page, and does so in one piece where both sides' pages agree.
  *
  * Thread rule: the list of kept buffers has its own lock, the innermost of all. */
 #include "scudafs/buffer.h"
@@ -11,6 +12,8 @@
 #include "scudafs/clock.h"
 
 #define BUFFER_SMALL (128u << 10)   /* up to here malloc is good enough */
+#define PAGE 4096u
+#define LARGE_FRONT (PAGE - sizeof(struct frame) - sizeof(struct buffer))   /* unused bytes before it */
 #define BUFFER_KEEP 24              /* large buffers kept at most */
 #define BUFFER_IDLE_MS 1500         /* without use for this long they go back */
 
@@ -20,6 +23,22 @@ static struct {
 	unsigned count;
 	uint64_t used;                  /* when one was taken or given back last */
 } kept = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+_Static_assert(LARGE_FRONT % _Alignof(struct buffer) == 0, "a buffer's place");
+
+static struct buffer *large_new(void)
+{
+	uint8_t *p;
+	if (posix_memalign((void **)&p, PAGE, LARGE_FRONT + sizeof(struct buffer) + BUFFER_LARGE))
+		return NULL;
+	return (struct buffer *)(p + LARGE_FRONT);
+}
+
+static void release(struct buffer *b)
+{
+	if (b)
+		free(b->cap == BUFFER_LARGE ? (uint8_t *)b - LARGE_FRONT : (uint8_t *)b);
+}
 
 struct buffer *buffer_create(size_t n)
 {
@@ -38,7 +57,7 @@ struct buffer *buffer_create(size_t n)
 		pthread_mutex_unlock(&kept.lock);
 	}
 	if (!b)
-		b = malloc(sizeof(*b) + cap);
+		b = cap == BUFFER_LARGE ? large_new() : malloc(sizeof(*b) + cap);
 	if (!b)
 		return NULL;
 	b->next = NULL;
@@ -80,7 +99,7 @@ void buffer_unref(struct buffer *b)
 		}
 		pthread_mutex_unlock(&kept.lock);
 	}
-	free(b);
+	release(b);
 }
 
 void buffer_trim(void)
@@ -97,7 +116,7 @@ void buffer_trim(void)
 		return;
 	while (list) {
 		struct buffer *next = list->next;
-		free(list);
+		release(list);
 		list = next;
 	}
 	malloc_trim(0);

@@ -14,7 +14,8 @@
 #include "scudafs/text.h"
 #include "wire/msg.h"
 
-#define READS_A_TURN 16             /* then the thread looks at its times again */
+#define READS_A_TURN 32             /* then the thread looks at its times again */
+#define PEEK 256                    /* bytes read to learn what comes after a large frame */
 #define UPCALL_BYTES (sizeof(struct frame) + LIMIT_UPCALL)
 
 static void keep(struct relay *r, struct queue *q, struct buffer *b)
@@ -440,6 +441,7 @@ static int split(struct relay *r)
 		if (e)
 			break;
 		if (have >= n) {
+			r->bulky = false;
 			e = on_frame(r, &f, r->receive + at, n, NULL);
 			at += n;
 		} else if (n > RECEIVE_BYTES / 4) {
@@ -466,6 +468,7 @@ static int finish_large(struct relay *r)
 	struct frame f;
 	memcpy(&f, b->data, sizeof(f));
 	r->large = NULL;
+	r->bulky = true;
 	int e = on_frame(r, &f, b->data, b->len, b);
 	buffer_unref(b);
 	return e;
@@ -479,6 +482,8 @@ bool inbound_receive(struct relay *r)
 		struct buffer *b = r->large;
 		uint8_t *to = b ? b->data + b->len : r->receive + r->receive_len;
 		size_t room = b ? r->large_size - b->len : RECEIVE_BYTES - r->receive_len;
+		if (!b && r->bulky && !r->receive_len)
+			room = PEEK;        /* the rest need not be copied then */
 		ssize_t n = stream_read(r->stream, to, room);
 		if (n == -EAGAIN)
 			break;
@@ -497,7 +502,7 @@ bool inbound_receive(struct relay *r)
 			e = split(r);
 		else if (b->len == r->large_size)
 			e = finish_large(r);
-		if ((size_t)n < room)
+		if (!b && (size_t)n < room)
 			break;
 	}
 	atomic_fetch_add_explicit(&r->bytes_in, total, memory_order_relaxed);

@@ -10,6 +10,7 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include "scudafs/buffer.h"
 #include "scudafs/loop.h"
 #include "scudafs/monitor.h"
 #include "scudafs/relay.h"
@@ -378,10 +379,16 @@ static void op_write(fuse_req_t req, fuse_ino_t ino, const char *buf, size_t siz
 	struct operation *o = operation_create(req, relay_id(r), answer_write);
 	if (!o)
 		return;
-	if (post)
-		relay_post(r, at / LIMIT_BATCH, buf, size, &o->request);
-	else
+	if (!post) {
 		relay_aside(r, buf, size, &o->request);
+		return;
+	}
+	struct buffer *b = loop_take_payload(size);
+	if (b)
+		relay_post_buffer(r, at / LIMIT_BATCH, b, &o->request);
+	else
+		relay_post(r, at / LIMIT_BATCH, buf, size, &o->request);
+	buffer_unref(b);
 }
 
 static void op_ioctl(fuse_req_t req, fuse_ino_t ino, unsigned int cmd, void *arg, struct fuse_file_info *fi,

@@ -316,7 +316,7 @@ static void take_parked(struct relay *r, struct answers *a)
 			return;
 		struct buffer *b = buffer_ref(q->copy);
 		relay_unpark(r, q);
-		take(r, q, b->data, b->len, b, a);
+		take(r, q, b->data + b->off, b->len - b->off, b, a);
 		buffer_unref(b);
 	}
 }
@@ -366,21 +366,31 @@ static uint64_t full_number(uint64_t last, uint64_t low, unsigned bits)
 	return n;
 }
 
-void relay_post(struct relay *r, uint64_t batch, const void *p, size_t n, struct request *q)
+static void post(struct relay *r, uint64_t batch, const void *p, size_t n, struct buffer *b, struct request *q)
 {
 	struct answers a;
 	answers_init(&a);
 	relay_ref(r);
 	q->size = n;
 	q->wait = (struct ctl_wait){0};
-	/* Copied before the lock is taken; no memory is found out there. */
-	struct buffer *b = n >= DIRECT_MOST ? buffer_copy(p, n) : NULL;
 	pthread_mutex_lock(&r->lock);
 	enter(r, q, full_number(r->batch, batch, 38), p, n, b, &a);
 	pthread_mutex_unlock(&r->lock);
 	answers_send(&a);
-	buffer_unref(b);
 	relay_unref(r);
+}
+
+void relay_post(struct relay *r, uint64_t batch, const void *p, size_t n, struct request *q)
+{
+	/* Copied before the lock is taken; no memory is found out there. */
+	struct buffer *b = n >= DIRECT_MOST ? buffer_copy(p, n) : NULL;
+	post(r, batch, p, n, b, q);
+	buffer_unref(b);
+}
+
+void relay_post_buffer(struct relay *r, uint64_t batch, struct buffer *b, struct request *q)
+{
+	post(r, batch, b->data + b->off, b->len - b->off, b, q);
 }
 
 void relay_wait(struct relay *r, uint64_t batch, uint64_t seq, const void *p, size_t n, size_t room,

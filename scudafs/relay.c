@@ -74,7 +74,7 @@ void relay_park(struct relay *r, struct request *q, int state, struct answers *a
 void relay_unpark(struct relay *r, struct request *q)
 {
 	if (q->state == PARK_ORDER && q->copy) {
-		r->ahead -= q->copy->len;
+		r->ahead -= q->copy->len - q->copy->off;
 		buffer_unref(q->copy);
 		q->copy = NULL;
 	}
@@ -263,6 +263,9 @@ static bool turn(struct relay *r)
 		uint64_t count;
 		if (read(r->wake_fd, &count, sizeof(count)) < 0 && errno != EAGAIN)
 			log_warning("session %u: eventfd: %m", r->id);
+		/* Who brings bytes to send brings more. */
+		if (spin_us())
+			r->spin_until = clock_us() + spin_us();
 	}
 	bool came = false;
 	if ((events & POLLIN) && (pending || p[0].revents & (POLLIN | POLLHUP | POLLERR)))

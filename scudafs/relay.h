@@ -72,6 +72,8 @@ void relay_close(struct relay *r);
 
 /* A batch of n bytes; answered with n. */
 void relay_post(struct relay *r, uint64_t batch, const void *p, size_t n, struct request *q);
+/* The same with bytes that nobody changes any more; the caller's reference stays its own. */
+void relay_post_buffer(struct relay *r, uint64_t batch, struct buffer *b, struct request *q);
 /* A batch (n = 0 and batch = 0: none) and the wait for the reply of `seq`; answered with struct ctl_wait
  * and at most `room` bytes. */
 void relay_wait(struct relay *r, uint64_t batch, uint64_t seq, const void *p, size_t n, size_t room,

@@ -88,6 +88,7 @@ struct relay {
 	size_t receive_len;
 	struct buffer *large;       /* a frame that does not fit there, being received */
 	size_t large_size;
+	bool bulky;                 /* the last frame was such a one: the next is, too, as a rule */
 	uint64_t spin_until;        /* us: what is expected comes so soon that sleeping is not worth it */
 	uint64_t acked, ping_at, pings, paused_at;
 };
