@@ -334,13 +334,16 @@ static void failing(unsigned call, uint64_t a)
 	printf(", then %s\n", r < 0 ? strerrorname_np(errno) : "done");
 }
 
-/* Everything that a program could do to the node, at random: the daemon must live through it, and so must other sessions. */
+/* Everything that a program could do to the node, at random: the daemon must live through it, and so must
+ * other sessions. */
 static atomic_long strikes;
 static void *hostile_thread(void *arg)
 {
 	unsigned seed = *(unsigned *)arg;
-	static const int64_t regions[] = {CTL_POST(0), CTL_DATA(0, 0), CTL_REPLY(0), CTL_UPCALL, CTL_ASIDE, 0};
-	static const unsigned long requests[] = {CTL_WAIT_256, CTL_WAIT_1K, CTL_WAIT_4K, CTL_WAIT_16K, 0x5401};
+	static const int64_t regions[] = {
+		CTL_POST(0), CTL_DATA(0, 0), CTL_REPLY(0), CTL_UPCALL, CTL_ASIDE, 0};
+	static const unsigned long requests[] = {
+		CTL_WAIT_256, CTL_WAIT_1K, CTL_WAIT_4K, CTL_WAIT_16K, 0x5401};
 	uint8_t *b = pages(1 << 20);
 	while (atomic_fetch_sub(&strikes, 1) > 0) {
 		struct frame f = {.kind = (uint8_t)(rand_r(&seed) % 8),
@@ -359,7 +362,10 @@ static void *hostile_thread(void *arg)
 		ssize_t r;
 		switch (rand_r(&seed) % 4) {
 		case 0: r = ioctl(fd, requests[rand_r(&seed) % 5], b); break;
-		case 1: r = pread(fd, b, n, at + (rand_r(&seed) % 2 ? (int64_t)(rand_r(&seed) % 5) << 40 : 0)); break;
+		case 1:
+			r = pread(
+				fd, b, n, at + (rand_r(&seed) % 2 ? (int64_t)(rand_r(&seed) % 5) << 40 : 0));
+			break;
 		case 2: r = pwrite(fd, b + sizeof(w), sizeof(f) + n / 2, CTL_POST(w.batch)); break;
 		default: r = pwrite(fd, b + sizeof(w), sizeof(f), rand_r(&seed) % 2 ? CTL_ASIDE : at); break;
 		}
