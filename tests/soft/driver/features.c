@@ -395,6 +395,49 @@ static void registered(void)
 	OK(cuLibraryUnload(l));
 }
 
+/* ---- batches of boxes: from a pitched buffer into an array and on into memory */
+
+static void batches(void)
+{
+	CUDA_ARRAY3D_DESCRIPTOR d = {
+		.Width = 8, .Height = 4, .Format = CU_AD_FORMAT_UNSIGNED_INT32, .NumChannels = 1};
+	CUarray a;
+	CUstream s;
+	CUdeviceptr p;
+	unsigned *pinned;
+	OK(cuArray3DCreate_v2(&a, &d));
+	OK(cuStreamCreate(&s, CU_STREAM_NON_BLOCKING));
+	OK(cuMemAlloc_v2(&p, 4096));
+	OK(cuMemHostAlloc((void **)&pinned, 4096, 0));
+	for (unsigned i = 0; i < 1024; i++)
+		pinned[i] = i;
+	CUDA_MEMCPY3D_BATCH_OP op[2] = {0};
+	op[0].src.type = CU_MEMCPY_OPERAND_TYPE_POINTER;
+	op[0].src.op.ptr.ptr = (uintptr_t)pinned;
+	op[0].src.op.ptr.rowLength = 16;
+	op[0].dst.type = CU_MEMCPY_OPERAND_TYPE_ARRAY;
+	op[0].dst.op.array.array = a;
+	op[0].extent = (CUextent3D){8, 4, 1};
+	op[0].srcAccessOrder = CU_MEMCPY_SRC_ACCESS_ORDER_STREAM;
+	op[1] = op[0];
+	op[1].src = op[0].dst;
+	op[1].src.op.array.offset = (CUoffset3D){2, 1, 0};
+	op[1].dst = op[0].src;
+	op[1].dst.op.ptr.ptr = p;
+	op[1].dst.op.ptr.rowLength = 0;
+	op[1].extent = (CUextent3D){5, 3, 1};
+	OK(cuMemcpy3DBatchAsync_v2(2, op, 0, s));
+	OK(cuStreamSynchronize(s));
+	CHECK(word(p) == 18 && word(p + 4 * 4) == 22 && word(p + 5 * 4) == 34 && word(p + 14 * 4) == 54);
+	op[1].extent.width = 7;
+	IS(cuMemcpy3DBatchAsync_v2(2, op, 0, s), CUDA_ERROR_INVALID_VALUE);
+	IS(cuMemcpy3DBatchAsync_v2(2, op, 0, NULL), CUDA_ERROR_INVALID_VALUE);
+	OK(cuArrayDestroy(a));
+	OK(cuMemFreeHost(pinned));
+	OK(cuMemFree_v2(p));
+	OK(cuStreamDestroy_v2(s));
+}
+
 /* ---- reset: what lived in the primary context is gone, and it can be used again */
 
 static void resets(void)
@@ -430,6 +473,7 @@ int main(void)
 	threads();
 	graph_memory();
 	registered();
+	batches();
 	forks();
 	resets();
 	puts("PASS features");
