@@ -115,6 +115,8 @@ static void after(struct decoder *d, uint32_t dst, unsigned t)
 	bool half = t == T_F16 || t == T_BF16;
 	if (has(d, MOD_SAT) && is_float(t))
 		emit_name(d, "sat_%s", ptx_type_name(t))->d = dst, d->ops[d->nops - 1].a = dst;
+	if (has(d, MOD_RELU) && (t == T_S32 || t == T_S16X2))
+		emit3(d, t == T_S32 ? "max_s32" : "max_s16x2", dst, dst, constant(d, 0, 4), NONE);
 	if (has(d, MOD_FTZ) && half)
 		emit3(d, t == T_F16 ? "ftz_f16" : "ftz_bf16", dst, dst, NONE, NONE);
 	if (has(d, MOD_FTZ) && t == T_F32 &&
@@ -200,6 +202,8 @@ static bool plain_op(struct decoder *d)
 	for (unsigned k = 0; k < m->nmods; k++) {
 		unsigned mod = m->mods[k];
 		bool integer_sat = mod == MOD_SAT && !is_float(t);
+		if (mod == MOD_RELU && (t == T_S32 || t == T_S16X2))
+			continue; /* see after */
 		if (in(naming, sizeof naming, mod) || integer_sat) {
 			static const char *const spelling[MOD_COUNT] = {
 #define M(e, s) [MOD_##e] = s,

@@ -119,6 +119,41 @@ static void float_to_integer(struct decoder *d, unsigned to, unsigned from, uint
 	one(d, dst, s, "cvt_%s_%s", ptx_type_name(to), ptx_type_name(t));
 }
 
+static bool eight_bits(unsigned t)
+{
+	return t == T_E4M3X2 || t == T_E5M2X2;
+}
+
+/* Pairs of eight-bit floats from two singles or a pair of halves, and back to a pair of halves. */
+static void quarter(struct decoder *d, unsigned to, unsigned from)
+{
+	const struct ptx_insn *i = d->i;
+	static const uint8_t known[] = {MOD_RN, MOD_SATFINITE, MOD_RELU};
+	bool two = eight_bits(to) && from == T_F32, relu = has(d, MOD_RELU);
+	bool ok = two || (eight_bits(to) && from == T_F16X2) || (to == T_F16X2 && eight_bits(from));
+	if (!ok || i->nop != (two ? 3 : 2) || !only_mods(i->m, known, sizeof known) ||
+		(eight_bits(to) && !has(d, MOD_SATFINITE))) {
+		uncover(d);
+		return;
+	}
+	uint32_t s[2] = {NONE, NONE};
+	for (unsigned k = 0; k < (two ? 2u : 1u); k++) {
+		s[k] = source(d, &i->op[k + 1], two ? T_F32 : T_B32, 4);
+		if (relu && eight_bits(to)) {
+			uint32_t r = temp(d, 4);
+			emit3(d, two ? "relu_f32" : "relu_f16x2", r, s[k], NONE, NONE);
+			s[k] = r;
+		}
+	}
+	uint32_t dst = target(d, &i->op[0], 4, false);
+	struct op *o = emit_name(d, "cvt_%s_%s", ptx_type_name(to), ptx_type_name(from));
+	o->d = dst;
+	o->a = s[0];
+	o->b = s[1];
+	if (relu && to == T_F16X2)
+		emit3(d, "relu_f16x2", dst, dst, NONE, NONE);
+}
+
 static void convert(struct decoder *d)
 {
 	const struct ptx_insn *i = d->i;
@@ -132,6 +167,10 @@ static void convert(struct decoder *d)
 	}
 	if ((to == T_F16X2 || to == T_BF16X2) && from == T_F32) {
 		pair(d, to);
+		return;
+	}
+	if (eight_bits(to) || eight_bits(from)) {
+		quarter(d, to, from);
 		return;
 	}
 	if (i->nop != 2) {

@@ -345,6 +345,49 @@ static inline uint32_t to_tf32(float x) /* nearest, ties away */
 	return (u & 0x7f800000) == 0x7f800000 ? ((u & 0x7fffff) ? 0x7fffffff : u) : (u + 0x1000) & ~0x1fffu;
 }
 
+/* Eight bits: sign, exponent with `bias`, `mant` bits; what is too large becomes `most`, a NaN 0x7f. */
+static inline uint32_t f2q(float x, int mant, int bias, uint32_t most)
+{
+	uint32_t u = f32_bits(x), s = u >> 24 & 0x80, a = u & 0x7fffffff;
+	if (a > 0x7f800000)
+		return 0x7f;
+	float f = bits_f32(a), unit = bits_f32((uint32_t)(127 + bias - 1 + mant) << 23);
+	uint32_t drop = 23 - (uint32_t)mant;
+	uint32_t tiny = (uint32_t)((f * unit + 0x1p23f) - 0x1p23f);
+	uint32_t normal =
+		((a + (1u << (drop - 1)) - 1 + (a >> drop & 1)) >> drop) - ((uint32_t)(127 - bias) << mant);
+	uint32_t r = a < (uint32_t)(128 - bias) << 23 ? tiny : normal;
+	return s | (a >= 0x7f800000 || r > most ? most : r);
+}
+static inline float q2f(uint32_t q, int mant, int bias, int has_inf)
+{
+	uint32_t m = q & ((1u << mant) - 1), e = q >> mant & ((1u << (7 - mant)) - 1),
+		 top = (1u << (7 - mant)) - 1;
+	float tiny = (float)m * bits_f32((uint32_t)(127 + 1 - bias - mant) << 23);
+	float v = e ? bits_f32((e + 127 - (uint32_t)bias) << 23 | m << (23 - mant)) : tiny;
+	if (e == top && has_inf)
+		v = m ? NAN : INFINITY;
+	if (!has_inf && (q & 0x7f) == 0x7f)
+		v = NAN;
+	return q & 0x80 ? -v : v;
+}
+static inline uint32_t f2e4m3(float x)
+{
+	return f2q(x, 3, 7, 0x7e);
+}
+static inline uint32_t f2e5m2(float x)
+{
+	return f2q(x, 2, 15, 0x7b);
+}
+static inline float e4m32f(uint32_t q)
+{
+	return q2f(q, 3, 7, 0);
+}
+static inline float e5m22f(uint32_t q)
+{
+	return q2f(q, 2, 15, 1);
+}
+
 /* ---- single precision ---- */
 static inline float ftz(float x)
 {

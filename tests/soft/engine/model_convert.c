@@ -157,6 +157,58 @@ static uint64_t m_pair(const struct test *t, const uint64_t *in)
 	return r;
 }
 
+/* Eight-bit floats by search: the nearest of all values, ties to the even code. */
+static double quarter_value(bool e4m3, unsigned q)
+{
+	int mant = e4m3 ? 3 : 2, bias = e4m3 ? 7 : 15;
+	unsigned e = q >> mant & (e4m3 ? 15 : 31), m = q & ((1u << mant) - 1);
+	if (e4m3 ? (q & 0x7f) == 0x7f : e == 31)
+		return m && !(e4m3 && m != 7) ? NAN : q & 0x80 ? -INFINITY : INFINITY;
+	double v = e ? ldexp(1 + (double)m / (1 << mant), (int)e - bias) : ldexp(m, 1 - bias - mant);
+	return q & 0x80 ? -v : v;
+}
+
+static unsigned quarter_round(bool e4m3, double x)
+{
+	if (isnan(x))
+		return 0x7f;
+	unsigned most = e4m3 ? 0x7e : 0x7b, best = 0;
+	if (fabs(x) > quarter_value(e4m3, most))
+		return most | (signbit(x) ? 0x80 : 0);
+	for (unsigned q = 1; q <= most; q++) {
+		double old = fabs(fabs(x) - quarter_value(e4m3, best)),
+		       now = fabs(fabs(x) - quarter_value(e4m3, q));
+		if (now < old || (now == old && !(q & 1)))
+			best = q;
+	}
+	return best | (signbit(x) ? 0x80 : 0);
+}
+
+static uint64_t m_quarter(const struct test *t, const uint64_t *in)
+{
+	bool e4m3 = holds(t, "e4m3"), relu = holds(t, ".relu");
+	uint64_t r = 0;
+	for (int k = 0; k < 2; k++) {
+		if (starts(t, "cvt.rn.f16x2") || starts(t, "cvt.rn.relu.f16x2")) {
+			uint64_t h = half_round(true, quarter_value(e4m3, in[0] >> 8 * k & 255), 'n');
+			if (!(in[0] >> 8 * k & 0x7f))
+				h = (in[0] >> 8 * k & 0x80) << 8;
+			if (relu && h >> 15 && (h & 0x7fff) <= 0x7c00)
+				h = 0;
+			r |= h << 16 * k;
+			continue;
+		}
+		double x = holds(t, ".f32") ? float_value("f32", in[1 - k])
+					    : (double)half_value(true, in[0] >> 16 * k & 0xffff);
+		if (holds(t, ".f16x2") && !(in[0] >> 16 * k & 0x7fff))
+			x = in[0] >> 16 * k & 0x8000 ? -0.0 : 0.0;
+		if (relu && (x < 0 || x == 0))
+			x = 0;
+		r |= (uint64_t)quarter_round(e4m3, x) << 8 * k;
+	}
+	return r;
+}
+
 static const char *reg(const char *ty)
 {
 	return type_bits(ty) == 8 ? "u16" : ty;
@@ -224,4 +276,15 @@ void define_convert(void)
 	define("cvt.rz.bf16x2.f32", "bf16x2:f32,f32", m_pair, 0);
 	define("cvt.rn.relu.f16x2.f32", "f16x2:f32,f32", m_pair, 0);
 	define("cvt.rn.relu.bf16x2.f32", "bf16x2:f32,f32", m_pair, 0);
+	static const char *const quarters[] = {"e4m3x2", "e5m2x2"};
+	for (int k = 0; k < 4; k++) {
+		char name[64];
+		const char *relu = k & 1 ? ".relu" : "", *q = quarters[k / 2];
+		snprintf(name, sizeof name, "cvt.rn.satfinite%s.%s.f32", relu, q);
+		define(name, "u16:f32,f32", m_quarter, 0);
+		snprintf(name, sizeof name, "cvt.rn.satfinite%s.%s.f16x2", relu, q);
+		define(name, "u16:f16x2", m_quarter, 0);
+		snprintf(name, sizeof name, "cvt.rn%s.f16x2.%s", relu, q);
+		define(name, "f16x2:u16", m_quarter, 0);
+	}
 }

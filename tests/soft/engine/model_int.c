@@ -73,6 +73,8 @@ static uint64_t m_arith(const struct test *t, const uint64_t *in)
 		r = c + (a > b ? a - b : b - a);
 	if (holds(t, ".sat"))
 		return clamp(r, INT32_MIN, INT32_MAX);
+	if (holds(t, ".relu") && r < 0)
+		r = 0;
 	return (uint64_t)r;
 }
 
@@ -284,6 +286,8 @@ static uint64_t m_pairs(const struct test *t, const uint64_t *in)
 		if (holds(t, "s16x2"))
 			a = (int16_t)a, b = (int16_t)b;
 		v = starts(t, "add") ? a + b : starts(t, "min") ? (a < b ? a : b) : a > b ? a : b;
+		if (holds(t, ".relu") && v < 0)
+			v = 0;
 		r |= (uint64_t)(uint16_t)v << 16 * i;
 	}
 	return r;
@@ -431,6 +435,10 @@ void define_integer(void)
 		"add.u16x2", "add.s16x2", "min.u16x2", "min.s16x2", "max.u16x2", "max.s16x2"};
 	for (unsigned k = 0; k < 6; k++)
 		define(pairs[k], "b32:b32,b32", m_pairs, 0);
+	define("min.s16x2.relu", "b32:b32,b32", m_pairs, 0);
+	define("max.s16x2.relu", "b32:b32,b32", m_pairs, 0);
+	define("min.s32.relu", "s32:s32,s32", m_arith, 0);
+	define("max.s32.relu", "s32:s32,s32", m_arith, 0);
 	chain("add.cc.u32 %r8,%r11,%r11;", "addc.u32", "u32:u32,u32,!u32");
 	chain("sub.cc.u32 %r8,%r11,%r9;", "subc.u32", "u32:u32,u32,!u32");
 	chain("add.cc.u64 %d4,%d7,%d7;", "addc.u64", "u64:u64,u64,!u64");
