@@ -5,6 +5,7 @@
  *
  * Thread rule: the caller holds the module's lock. */
 #include "server/soft/decode.h"
+#include "server/soft/exec_pair.h"
 #include "server/soft/exec_atom.h"
 #include <stdio.h>
 #include <string.h>
@@ -94,6 +95,13 @@ static void param_access(struct decoder *d, bool load, unsigned t, const struct 
 	o->y = (uint32_t)(off % 4) * 8;
 }
 
+/* Other threads may look at it: it must not be seen by halves. */
+static bool watched(const struct decoder *d)
+{
+	return has(d, MOD_RELAXED) || has(d, MOD_VOLATILE) || has(d, MOD_ACQUIRE) || has(d, MOD_RELEASE) ||
+		has(d, MOD_MMIO);
+}
+
 static void access(struct decoder *d, bool load, const struct ptx_operand *where,
 	const struct ptx_operand *regs, unsigned n, int64_t extra)
 {
@@ -105,11 +113,17 @@ static void access(struct decoder *d, bool load, const struct ptx_operand *where
 	for (unsigned k = 0; k < n; k++)
 		s[k] = load ? (regs[k].kind == OP_SINK && n > 1 ? NONE : target(d, &regs[k], w, sign))
 			    : source(d, &regs[k], t, w);
-	struct op *o = emit_name(d, "%s_%c_%s_v%u", load ? "ld" : "st", a.shared ? 's' : 'g',
-		load || bytes > 2 ? mem_type(t)
-		: bytes == 1      ? "u8"
-				  : "u16",
-		n);
+	bool whole = !a.shared && bytes >= 4 && (n * bytes == 8 || n * bytes == 16) && n > 1 && watched(d);
+	struct op *o = whole ? emit_x(d, x_pair)
+			     : emit_name(d, "%s_%c_%s_v%u", load ? "ld" : "st", a.shared ? 's' : 'g',
+				       load || bytes > 2 ? mem_type(t)
+				       : bytes == 1      ? "u8"
+							 : "u16",
+				       n);
+	if (whole) {
+		o->x = n | (load ? PAIR_LOAD : 0u);
+		o->y = bytes;
+	}
 	o->a = a.slot;
 	o->imm = a.off + extra;
 	o->d = s[0];
