@@ -2,9 +2,11 @@
 /* What NVML says of the software device: only what is true of it. It has no fan, no clock, no bus and no temperature, and says so.
  *
  * Thread rule: any thread; the driver is loaded. */
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "server/driver.h"
 #include "server/nvml.h"
@@ -194,6 +196,43 @@ static nvmlReturn_t compute_mode(nvmlDevice_t device, nvmlComputeMode_t *mode)
 	return NVML_SUCCESS;
 }
 
+/* It has no events: a set of them stays empty. */
+static char events;
+
+static nvmlReturn_t events_create(nvmlEventSet_t *set)
+{
+	if (!set)
+		return NVML_ERROR_INVALID_ARGUMENT;
+	*set = (nvmlEventSet_t)&events;
+	return NVML_SUCCESS;
+}
+
+static nvmlReturn_t events_free(nvmlEventSet_t set)
+{
+	return set ? NVML_SUCCESS : NVML_ERROR_INVALID_ARGUMENT;
+}
+
+static nvmlReturn_t events_supported(nvmlDevice_t device, unsigned long long *types)
+{
+	CUdevice d;
+
+	if (!types || !ordinal_of(device, &d))
+		return NVML_ERROR_INVALID_ARGUMENT;
+	*types = 0;
+	return NVML_SUCCESS;
+}
+
+static nvmlReturn_t events_wait(nvmlEventSet_t set, nvmlEventData_t *data, unsigned ms)
+{
+	struct timespec t = {.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000L};
+
+	if (!set || !data)
+		return NVML_ERROR_INVALID_ARGUMENT;
+	while (nanosleep(&t, &t) && errno == EINTR)
+		;
+	return NVML_ERROR_TIMEOUT;
+}
+
 void nvml_open_soft(void)
 {
 	nvml_fill_missing();
@@ -217,4 +256,8 @@ void nvml_open_soft(void)
 	nvml.nvmlDeviceGetGraphicsRunningProcesses_v3 = no_processes;
 	nvml.nvmlDeviceGetMPSComputeRunningProcesses_v3 = no_processes;
 	nvml.nvmlDeviceGetComputeMode = compute_mode;
+	nvml.nvmlEventSetCreate = events_create;
+	nvml.nvmlEventSetFree = events_free;
+	nvml.nvmlEventSetWait_v2 = events_wait;
+	nvml.nvmlDeviceGetSupportedEventTypes = events_supported;
 }

@@ -79,6 +79,10 @@ class Types:
             return "struct"
         return None
 
+    def versioned(self, t):
+        """A struct whose first field tells its version and, in the low 24 bits, its size: a program may have an older, shorter one."""
+        return self.kind(t) == "struct" and bool(re.match(r"\s*unsigned int version;", self.structs[self.base(t)]))
+
     def plain(self, t):
         """A struct that may travel as bytes: no pointers and no handles inside."""
         body = self.structs[self.base(t)]
@@ -123,6 +127,7 @@ class Call:
         if not self.hand:
             for p in params:
                 p.mode = self.mode(p, types)
+                p.versioned = not api.plain and p.mode in ("in", "inout") and types.versioned(p.type)
             self.check()
 
     def mode(self, p, types):
@@ -335,6 +340,9 @@ def stub_body(api, c):
         elif p.mode in ("in", "inout"):
             if opt:
                 s += f"\tput_bool(&c.out, {p.name});\n\tif ({p.name}) {{\n{indent(put(p, '*' + p.name))}\t}}\n"
+            elif p.versioned:
+                s += (f"\t{p.type} {p.name}_ = {{0}};\n\tsize_t size_{p.name} = call_struct_size({p.name}, sizeof {p.name}_);\n"
+                      f"\tmemcpy(&{p.name}_, {p.name}, size_{p.name});\n" + put(p, p.name + "_"))
             else:
                 s += put(p, "*" + p.name)
         elif p.mode == "string":
@@ -370,11 +378,14 @@ def stub_body(api, c):
             if opt:
                 tmp = p.name + "_"
                 after += (f"\t\t{p.type} {tmp};\n\t\t{get(p, tmp)}\n\t\tif ({p.name})\n\t\t\t*{p.name} = {tmp};\n")
+            elif p.versioned:
+                after += f"\t\t{get(p, p.name + '_')}\n\t\tmemcpy({p.name}, &{p.name}_, size_{p.name});\n"
             else:
                 after += f"\t\t{get(p, '*' + p.name)}\n"
     asked = next((q for p in c.params if p.mode == "array-out" for q in [counted(c, p)[1]] if q), None)
     if asked:
-        s = s.replace("\tput_", f"\tsize_t asked = *{asked.name};\n\tput_", 1) if "\tput_" in s else s
+        room = "LIMIT_UNASKED" if asked.mode == "out" else f"*{asked.name}"
+        s = s.replace("\tput_", f"\tsize_t asked = {room};\n\tput_", 1) if "\tput_" in s else s
     drops = [p for p in c.params if p.has("DROP")]
     if c.cls == "NEW":
         p = next(p for p in c.params if p.mode == "out")
@@ -398,7 +409,7 @@ def gen_remote_h(api, calls, types):
 
 
 def gen_stubs_c(api, calls, types):
-    print(HEAD + f'#include "{api.shim}"\n#include "wire/{api.prefix}.h"\n#include "{api.prefix}.calls.h"\n#include "{api.prefix}.remote.h"\n')
+    print(HEAD + f'#include <string.h>\n#include "{api.shim}"\n#include "wire/{api.prefix}.h"\n#include "{api.prefix}.calls.h"\n#include "{api.prefix}.remote.h"\n')
     print("#define HANDLE_ERROR(type) " + ("handle_error(HANDLE_##type)" if api.plain else api.invalid) + "\n")
     for c in calls:
         if c.cls == "UNSUPPORTED":
@@ -455,15 +466,22 @@ def serve_body(api, c):
             else:
                 s += f"\t{one}\n"
                 arg = f"&{n}_"
+            if p.versioned:
+                late += (f"\tif (({n}_.version & 0xffffff) > sizeof {n}_)\n"
+                         f"\t\treturn (CUresult){api.upper}ERROR_ARGUMENT_VERSION_MISMATCH;\n")
         elif p.mode == "out":
             s += f"\t{p.type} {n}_ = {{0}};\n" if p.kind == "struct" else f"\t{p.type} {n}_ = 0;\n"
             arg = f"&{n}_"
         elif p.mode == "string":
             s += f"\tchar *{n} = exec_alloc(x, LIMIT_STRING + 1);\n\tif (!{n})\n\t\treturn SERVE_BAD;\n\tget_text(&x->in, {n}, LIMIT_STRING + 1);\n"
         elif p.mode == "text":
+            fixed = p.words["TEXT"].isdigit()
             s += (f"\tsize_t cap_{n} = get_u64(&x->in);\n\tif (cap_{n} > LIMIT_STRING)\n\t\tcap_{n} = LIMIT_STRING;\n"
                   f"\tchar *{n} = cap_{n} ? exec_alloc(x, cap_{n}) : NULL;\n\tif (cap_{n} && !{n})\n\t\treturn SERVE_BAD;\n")
-            late += f"\t{p.words['TEXT']} = cap_{n};\n"
+            if fixed:
+                late += f"\tif (cap_{n} != {p.words['TEXT']})\n\t\treturn SERVE_BAD;\n"
+            else:
+                late += f"\t{p.words['TEXT']} = cap_{n};\n"
             after += f"\t\tif (cap_{n}) {{\n\t\t\t{n}[cap_{n} - 1] = 0;\n\t\t\tput_text(&x->out, {n});\n\t\t}}\n"
         elif p.mode == "via-in":
             s += f"\t{p.type} {n}_ = {{0}};\n\tget_{p.words['VIA']}(x, &{n}_);\n"
@@ -485,8 +503,12 @@ def serve_body(api, c):
             expr, q = counted(c, p)
             if q:
                 s += f"\tbool has_{n} = get_bool(&x->in);\n"
-                late += (f"\tsize_t room_{n} = {q.name}_;\n\tif (room_{n} > LIMIT_ARRAY)\n\t\treturn SERVE_BAD;\n"
-                         f"\t{p.type} *{n} = has_{n} ? exec_alloc(x, (room_{n} + 1) * sizeof *{n}) : NULL;\n"
+                if q.mode == "out":
+                    late += f"\tsize_t room_{n} = LIMIT_UNASKED;\n"
+                else:
+                    late += (f"\tif (has_{n} && (size_t){q.name}_ > LIMIT_ARRAY)\n\t\t{q.name}_ = LIMIT_ARRAY;\n"
+                             f"\tsize_t room_{n} = has_{n} ? {q.name}_ : 0;\n")
+                late += (f"\t{p.type} *{n} = has_{n} ? exec_alloc(x, (room_{n} + 1) * sizeof *{n}) : NULL;\n"
                          f"\tif (has_{n} && !{n})\n\t\treturn SERVE_BAD;\n")
                 after += (f"\t\tif ({n}) {{\n\t\t\tsize_t n = {q.name}_ < room_{n} ? {q.name}_ : room_{n};\n\t\t\tput_array(&x->out, n);\n"
                           f"\t\t\tfor (size_t i = 0; i < n; i++)\n\t\t\t\t{serve_put(p, n + '[i]')}\n\t\t}}\n")

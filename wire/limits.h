@@ -13,6 +13,7 @@
 #define LIMIT_NAME          128             /* bytes of an API name, a client name, a host name, without the NUL */
 #define LIMIT_STRING        (32u << 10)     /* bytes of any other string in a head */
 #define LIMIT_ARRAY         (1u << 20)      /* elements of an array parameter */
+#define LIMIT_UNASKED       64              /* elements of an array whose room the program does not tell */
 #define LIMIT_DEVICES       64              /* GPUs of one server */
 #define LIMIT_ATTRIBUTES    256             /* device attributes in a snapshot */
 #define LIMIT_SNAPSHOT      (64u << 10)     /* bytes of a snapshot */
@@ -21,6 +22,8 @@
 #define LIMIT_PENDING       64              /* connections that have not authenticated */
 #define LIMIT_SESSIONS      128             /* sessions of one server */
 #define LIMIT_KEYS          1024            /* lines of a key file */
+#define LIMIT_MIRRORS       4096            /* ranges of memory that a program and its GPU use in place */
+#define LIMIT_MIRROR        (16ull << 30)   /* bytes of them in all; each end keeps a second copy of what is in use */
 #define LIMIT_DEPTH         8               /* nesting of msgpack in a head */
 
 /* Times, milliseconds, monotonic clock. */

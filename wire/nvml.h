@@ -14,11 +14,11 @@ const char *nvmlErrorString(nvmlReturn_t result);       /* local, outside the de
 nvmlReturn_t nvmlInit_v2(void) LOCAL;
 nvmlReturn_t nvmlInitWithFlags(unsigned int flags) LOCAL;
 nvmlReturn_t nvmlShutdown(void) LOCAL;
-nvmlReturn_t nvmlSystemGetDriverVersion(char *version TEXT(length), unsigned int length);
-nvmlReturn_t nvmlSystemGetNVMLVersion(char *version TEXT(length), unsigned int length);
-nvmlReturn_t nvmlSystemGetCudaDriverVersion(int *cudaDriverVersion);
-nvmlReturn_t nvmlSystemGetCudaDriverVersion_v2(int *cudaDriverVersion);
-nvmlReturn_t nvmlSystemGetProcessName(unsigned int pid, char *name TEXT(length), unsigned int length);
+nvmlReturn_t nvmlSystemGetDriverVersion(char *version TEXT(length), unsigned int length) CACHED("the session ends");
+nvmlReturn_t nvmlSystemGetNVMLVersion(char *version TEXT(length), unsigned int length) CACHED("the session ends");
+nvmlReturn_t nvmlSystemGetCudaDriverVersion(int *cudaDriverVersion) CACHED("the session ends");
+nvmlReturn_t nvmlSystemGetCudaDriverVersion_v2(int *cudaDriverVersion) CACHED("the session ends");
+nvmlReturn_t nvmlSystemGetProcessName(unsigned int pid, char *name TEXT(length), unsigned int length) SHIM;
 nvmlReturn_t nvmlSystemGetHicVersion(unsigned int *hwbcCount INOUT,
 		nvmlHwbcEntry_t *hwbcEntries COUNT(hwbcCount) OPTIONAL) ALWAYS;
 nvmlReturn_t nvmlSystemGetTopologyGpuSet(unsigned int cpuNumber, unsigned int *count INOUT,
@@ -33,24 +33,25 @@ nvmlReturn_t nvmlUnitGetTemperature(nvmlUnit_t unit, unsigned int type, unsigned
 nvmlReturn_t nvmlUnitGetFanSpeedInfo(nvmlUnit_t unit, nvmlUnitFanSpeeds_t *fanSpeeds INOUT);
 nvmlReturn_t nvmlUnitGetDevices(nvmlUnit_t unit, unsigned int *deviceCount INOUT,
 		nvmlDevice_t *devices COUNT(deviceCount) OPTIONAL) ALWAYS;
-nvmlReturn_t nvmlDeviceGetCount_v2(unsigned int *deviceCount);
+nvmlReturn_t nvmlDeviceGetCount_v2(unsigned int *deviceCount) CACHED("the session ends");
 nvmlReturn_t nvmlDeviceGetAttributes_v2(nvmlDevice_t device, nvmlDeviceAttributes_t *attributes INOUT);
-nvmlReturn_t nvmlDeviceGetHandleByIndex_v2(unsigned int index, nvmlDevice_t *device);
+nvmlReturn_t nvmlDeviceGetHandleByIndex_v2(unsigned int index, nvmlDevice_t *device) CACHED("the session ends");
 nvmlReturn_t nvmlDeviceGetHandleBySerial(const char *serial STRING, nvmlDevice_t *device);
 nvmlReturn_t nvmlDeviceGetHandleByUUID(const char *uuid STRING, nvmlDevice_t *device);
 nvmlReturn_t nvmlDeviceGetHandleByUUIDV(const nvmlUUID_t *uuid, nvmlDevice_t *device);
 nvmlReturn_t nvmlDeviceGetHandleByPciBusId_v2(const char *pciBusId STRING, nvmlDevice_t *device);
-nvmlReturn_t nvmlDeviceGetName(nvmlDevice_t device, char *name TEXT(length), unsigned int length);
+nvmlReturn_t nvmlDeviceGetName(nvmlDevice_t device, char *name TEXT(length), unsigned int length) CACHED("the session ends");
 nvmlReturn_t nvmlDeviceGetBrand(nvmlDevice_t device, nvmlBrandType_t *type);
-nvmlReturn_t nvmlDeviceGetIndex(nvmlDevice_t device, unsigned int *index);
-nvmlReturn_t nvmlDeviceGetSerial(nvmlDevice_t device, char *serial TEXT(length), unsigned int length);
+nvmlReturn_t nvmlDeviceGetIndex(nvmlDevice_t device, unsigned int *index) CACHED("the session ends");
+nvmlReturn_t nvmlDeviceGetSerial(nvmlDevice_t device, char *serial TEXT(length), unsigned int length) CACHED("the session ends");
 nvmlReturn_t nvmlDeviceGetModuleId(nvmlDevice_t device, unsigned int *moduleId);
 nvmlReturn_t nvmlDeviceGetC2cModeInfoV(nvmlDevice_t device, nvmlC2cModeInfo_v1_t *c2cModeInfo INOUT);
 nvmlReturn_t nvmlDeviceGetMemoryAffinity(nvmlDevice_t device, unsigned int nodeSetSize,
-		unsigned long *nodeSet, nvmlAffinityScope_t scope);
+		unsigned long *nodeSet COUNT(nodeSetSize), nvmlAffinityScope_t scope);
 nvmlReturn_t nvmlDeviceGetCpuAffinityWithinScope(nvmlDevice_t device, unsigned int cpuSetSize,
-		unsigned long *cpuSet, nvmlAffinityScope_t scope);
-nvmlReturn_t nvmlDeviceGetCpuAffinity(nvmlDevice_t device, unsigned int cpuSetSize, unsigned long *cpuSet);
+		unsigned long *cpuSet COUNT(cpuSetSize), nvmlAffinityScope_t scope);
+nvmlReturn_t nvmlDeviceGetCpuAffinity(nvmlDevice_t device, unsigned int cpuSetSize,
+		unsigned long *cpuSet COUNT(cpuSetSize));
 nvmlReturn_t nvmlDeviceSetCpuAffinity(nvmlDevice_t device) GUARDED;
 nvmlReturn_t nvmlDeviceClearCpuAffinity(nvmlDevice_t device) GUARDED;
 nvmlReturn_t nvmlDeviceGetNumaNodeId(nvmlDevice_t device, unsigned int *node);
@@ -62,8 +63,8 @@ nvmlReturn_t nvmlDeviceGetTopologyNearestGpus(nvmlDevice_t device, nvmlGpuTopolo
 		unsigned int *count INOUT, nvmlDevice_t *deviceArray COUNT(count) OPTIONAL) ALWAYS;
 nvmlReturn_t nvmlDeviceGetP2PStatus(nvmlDevice_t device1, nvmlDevice_t device2,
 		nvmlGpuP2PCapsIndex_t p2pIndex, nvmlGpuP2PStatus_t *p2pStatus);
-nvmlReturn_t nvmlDeviceGetUUID(nvmlDevice_t device, char *uuid TEXT(length), unsigned int length);
-nvmlReturn_t nvmlDeviceGetMinorNumber(nvmlDevice_t device, unsigned int *minorNumber);
+nvmlReturn_t nvmlDeviceGetUUID(nvmlDevice_t device, char *uuid TEXT(length), unsigned int length) CACHED("the session ends");
+nvmlReturn_t nvmlDeviceGetMinorNumber(nvmlDevice_t device, unsigned int *minorNumber) CACHED("the session ends");
 nvmlReturn_t nvmlDeviceGetBoardPartNumber(nvmlDevice_t device, char *partNumber TEXT(length),
 		unsigned int length);
 nvmlReturn_t nvmlDeviceGetInforomVersion(nvmlDevice_t device, nvmlInforomObject_t object,
@@ -78,7 +79,7 @@ nvmlReturn_t nvmlDeviceGetDisplayMode(nvmlDevice_t device, nvmlEnableState_t *di
 nvmlReturn_t nvmlDeviceGetDisplayActive(nvmlDevice_t device, nvmlEnableState_t *isActive);
 nvmlReturn_t nvmlDeviceGetPersistenceMode(nvmlDevice_t device, nvmlEnableState_t *mode);
 nvmlReturn_t nvmlDeviceGetPciInfoExt(nvmlDevice_t device, nvmlPciInfoExt_t *pci INOUT);
-nvmlReturn_t nvmlDeviceGetPciInfo_v3(nvmlDevice_t device, nvmlPciInfo_t *pci INOUT);
+nvmlReturn_t nvmlDeviceGetPciInfo_v3(nvmlDevice_t device, nvmlPciInfo_t *pci INOUT) CACHED("the session ends");
 nvmlReturn_t nvmlDeviceGetMaxPcieLinkGeneration(nvmlDevice_t device, unsigned int *maxLinkGen);
 nvmlReturn_t nvmlDeviceGetGpuMaxPcieLinkGeneration(nvmlDevice_t device, unsigned int *maxLinkGenDevice);
 nvmlReturn_t nvmlDeviceGetMaxPcieLinkWidth(nvmlDevice_t device, unsigned int *maxLinkWidth);
@@ -137,8 +138,8 @@ nvmlReturn_t nvmlDeviceGetDynamicPstatesInfo(nvmlDevice_t device,
 nvmlReturn_t nvmlDeviceGetMemClkVfOffset(nvmlDevice_t device, int *offset);
 nvmlReturn_t nvmlDeviceGetMinMaxClockOfPState(nvmlDevice_t device, nvmlClockType_t type,
 		nvmlPstates_t pstate, unsigned int *minClockMHz, unsigned int *maxClockMHz);
-nvmlReturn_t nvmlDeviceGetSupportedPerformanceStates(nvmlDevice_t device, nvmlPstates_t *pstates,
-		unsigned int size);
+nvmlReturn_t nvmlDeviceGetSupportedPerformanceStates(nvmlDevice_t device,
+		nvmlPstates_t *pstates COUNT(size / 4), unsigned int size);
 nvmlReturn_t nvmlDeviceGetGpcClkMinMaxVfOffset(nvmlDevice_t device, int *minOffset, int *maxOffset);
 nvmlReturn_t nvmlDeviceGetMemClkMinMaxVfOffset(nvmlDevice_t device, int *minOffset, int *maxOffset);
 nvmlReturn_t nvmlDeviceGetClockOffsets(nvmlDevice_t device, nvmlClockOffset_t *info INOUT);
@@ -184,8 +185,8 @@ nvmlReturn_t nvmlDeviceGetEncoderUtilization(nvmlDevice_t device, unsigned int *
 		unsigned int *samplingPeriodUs);
 nvmlReturn_t nvmlDeviceGetEncoderCapacity(nvmlDevice_t device, nvmlEncoderType_t encoderQueryType,
 		unsigned int *encoderCapacity);
-nvmlReturn_t nvmlDeviceGetEncoderStats(nvmlDevice_t device, unsigned int *sessionCount INOUT,
-		unsigned int *averageFps COUNT(sessionCount) OPTIONAL, unsigned int *averageLatency) ALWAYS;
+nvmlReturn_t nvmlDeviceGetEncoderStats(nvmlDevice_t device, unsigned int *sessionCount,
+		unsigned int *averageFps, unsigned int *averageLatency);
 nvmlReturn_t nvmlDeviceGetEncoderSessions(nvmlDevice_t device, unsigned int *sessionCount INOUT,
 		nvmlEncoderSessionInfo_t *sessionInfos COUNT(sessionCount) OPTIONAL) ALWAYS;
 nvmlReturn_t nvmlDeviceGetDecoderUtilization(nvmlDevice_t device, unsigned int *utilization,
@@ -208,8 +209,7 @@ nvmlReturn_t nvmlDeviceGetGraphicsRunningProcesses_v3(nvmlDevice_t device, unsig
 		nvmlProcessInfo_t *infos COUNT(infoCount) OPTIONAL) ALWAYS;
 nvmlReturn_t nvmlDeviceGetMPSComputeRunningProcesses_v3(nvmlDevice_t device, unsigned int *infoCount INOUT,
 		nvmlProcessInfo_t *infos COUNT(infoCount) OPTIONAL) ALWAYS;
-nvmlReturn_t nvmlDeviceGetRunningProcessDetailList(nvmlDevice_t device,
-		nvmlProcessDetailList_t *plist INOUT) UNSUPPORTED("holds pointers");
+nvmlReturn_t nvmlDeviceGetRunningProcessDetailList(nvmlDevice_t device, nvmlProcessDetailList_t *plist) HAND;
 nvmlReturn_t nvmlDeviceOnSameBoard(nvmlDevice_t device1, nvmlDevice_t device2, int *onSameBoard);
 nvmlReturn_t nvmlDeviceGetAPIRestriction(nvmlDevice_t device, nvmlRestrictedAPI_t apiType,
 		nvmlEnableState_t *isRestricted);
@@ -246,7 +246,7 @@ nvmlReturn_t nvmlSystemSetConfComputeGpusReadyState(unsigned int isAcceptingWork
 nvmlReturn_t nvmlSystemSetConfComputeKeyRotationThresholdInfo(
 		nvmlConfComputeSetKeyRotationThresholdInfo_t *pKeyRotationThrInfo INOUT) GUARDED;
 nvmlReturn_t nvmlSystemGetConfComputeSettings(nvmlSystemConfComputeSettings_t *settings INOUT);
-nvmlReturn_t nvmlDeviceGetGspFirmwareVersion(nvmlDevice_t device, char *version) UNSUPPORTED("not remoted");
+nvmlReturn_t nvmlDeviceGetGspFirmwareVersion(nvmlDevice_t device, char *version TEXT(64));
 nvmlReturn_t nvmlDeviceGetGspFirmwareMode(nvmlDevice_t device, unsigned int *isEnabled,
 		unsigned int *defaultMode);
 nvmlReturn_t nvmlDeviceGetSramEccErrorStatus(nvmlDevice_t device, nvmlEccSramErrorStatus_t *status INOUT);
@@ -262,7 +262,7 @@ nvmlReturn_t nvmlDeviceGetRetiredPages(nvmlDevice_t device, nvmlPageRetirementCa
 		unsigned int *pageCount INOUT, unsigned long long *addresses COUNT(pageCount) OPTIONAL) ALWAYS;
 nvmlReturn_t nvmlDeviceGetRetiredPages_v2(nvmlDevice_t device, nvmlPageRetirementCause_t cause,
 		unsigned int *pageCount INOUT, unsigned long long *addresses COUNT(pageCount) OPTIONAL,
-		unsigned long long *timestamps) ALWAYS;
+		unsigned long long *timestamps COUNT(pageCount) OPTIONAL) ALWAYS;
 nvmlReturn_t nvmlDeviceGetRetiredPagesPendingStatus(nvmlDevice_t device, nvmlEnableState_t *isPending);
 nvmlReturn_t nvmlDeviceGetRemappedRows(nvmlDevice_t device, unsigned int *corrRows, unsigned int *uncRows,
 		unsigned int *isPending, unsigned int *failureOccurred);
@@ -271,10 +271,10 @@ nvmlReturn_t nvmlDeviceGetRowRemapperHistogram(nvmlDevice_t device,
 nvmlReturn_t nvmlDeviceGetArchitecture(nvmlDevice_t device, nvmlDeviceArchitecture_t *arch);
 nvmlReturn_t nvmlDeviceGetClkMonStatus(nvmlDevice_t device, nvmlClkMonStatus_t *status INOUT);
 nvmlReturn_t nvmlDeviceGetProcessUtilization(nvmlDevice_t device,
-		nvmlProcessUtilizationSample_t *utilization INOUT, unsigned int *processSamplesCount,
-		unsigned long long lastSeenTimeStamp);
+		nvmlProcessUtilizationSample_t *utilization COUNT(processSamplesCount) OPTIONAL,
+		unsigned int *processSamplesCount INOUT, unsigned long long lastSeenTimeStamp) ALWAYS;
 nvmlReturn_t nvmlDeviceGetProcessesUtilizationInfo(nvmlDevice_t device,
-		nvmlProcessesUtilizationInfo_t *procesesUtilInfo INOUT) UNSUPPORTED("holds pointers");
+		nvmlProcessesUtilizationInfo_t *procesesUtilInfo) HAND;
 nvmlReturn_t nvmlDeviceGetPlatformInfo(nvmlDevice_t device, nvmlPlatformInfo_t *platformInfo INOUT);
 nvmlReturn_t nvmlDeviceGetPdi(nvmlDevice_t device, nvmlPdi_t *pdi INOUT);
 nvmlReturn_t nvmlDeviceSetHostname_v1(nvmlDevice_t device, nvmlHostname_v1_t *hostname INOUT) GUARDED;
@@ -342,12 +342,11 @@ nvmlReturn_t nvmlDeviceGetNvlinkSupportedBwModes(nvmlDevice_t device,
 nvmlReturn_t nvmlDeviceGetNvlinkBwMode(nvmlDevice_t device, nvmlNvlinkGetBwMode_t *getBwMode INOUT);
 nvmlReturn_t nvmlDeviceSetNvlinkBwMode(nvmlDevice_t device, nvmlNvlinkSetBwMode_t *setBwMode INOUT) GUARDED;
 nvmlReturn_t nvmlDeviceGetNvLinkInfo(nvmlDevice_t device, nvmlNvLinkInfo_t *info INOUT);
-nvmlReturn_t nvmlEventSetCreate(nvmlEventSet_t *set) UNSUPPORTED("events of the driver are not remoted");
-nvmlReturn_t nvmlDeviceRegisterEvents(nvmlDevice_t device, unsigned long long eventTypes,
-		nvmlEventSet_t set) UNSUPPORTED("events of the driver are not remoted");
+nvmlReturn_t nvmlEventSetCreate(nvmlEventSet_t *set);
+nvmlReturn_t nvmlDeviceRegisterEvents(nvmlDevice_t device, unsigned long long eventTypes, nvmlEventSet_t set);
 nvmlReturn_t nvmlDeviceGetSupportedEventTypes(nvmlDevice_t device, unsigned long long *eventTypes);
-nvmlReturn_t nvmlEventSetWait_v2(nvmlEventSet_t set, nvmlEventData_t *data INOUT, unsigned int timeoutms) UNSUPPORTED("holds pointers");
-nvmlReturn_t nvmlEventSetFree(nvmlEventSet_t set) UNSUPPORTED("events of the driver are not remoted");
+nvmlReturn_t nvmlEventSetWait_v2(nvmlEventSet_t set, nvmlEventData_t *data, unsigned int timeoutms) HAND;
+nvmlReturn_t nvmlEventSetFree(nvmlEventSet_t set DROP);
 nvmlReturn_t nvmlSystemEventSetCreate(nvmlSystemEventSetCreateRequest_t *request INOUT) UNSUPPORTED("holds pointers");
 nvmlReturn_t nvmlSystemEventSetFree(nvmlSystemEventSetFreeRequest_t *request INOUT) UNSUPPORTED("holds pointers");
 nvmlReturn_t nvmlSystemRegisterEvents(nvmlSystemRegisterEventRequest_t *request INOUT) UNSUPPORTED("holds pointers");
@@ -424,9 +423,8 @@ nvmlReturn_t nvmlVgpuInstanceGetEncoderCapacity(nvmlVgpuInstance_t vgpuInstance,
 		unsigned int *encoderCapacity);
 nvmlReturn_t nvmlVgpuInstanceSetEncoderCapacity(nvmlVgpuInstance_t vgpuInstance,
 		unsigned int encoderCapacity) GUARDED;
-nvmlReturn_t nvmlVgpuInstanceGetEncoderStats(nvmlVgpuInstance_t vgpuInstance,
-		unsigned int *sessionCount INOUT, unsigned int *averageFps COUNT(sessionCount) OPTIONAL,
-		unsigned int *averageLatency) ALWAYS;
+nvmlReturn_t nvmlVgpuInstanceGetEncoderStats(nvmlVgpuInstance_t vgpuInstance, unsigned int *sessionCount,
+		unsigned int *averageFps, unsigned int *averageLatency);
 nvmlReturn_t nvmlVgpuInstanceGetEncoderSessions(nvmlVgpuInstance_t vgpuInstance,
 		unsigned int *sessionCount INOUT, nvmlEncoderSessionInfo_t *sessionInfo COUNT(sessionCount) OPTIONAL) ALWAYS;
 nvmlReturn_t nvmlVgpuInstanceGetFBCStats(nvmlVgpuInstance_t vgpuInstance, nvmlFBCStats_t *fbcStats INOUT);
@@ -456,12 +454,12 @@ nvmlReturn_t nvmlGpuInstanceGetVgpuHeterogeneousMode(nvmlGpuInstance_t gpuInstan
 		nvmlVgpuHeterogeneousMode_t *pHeterogeneousMode INOUT);
 nvmlReturn_t nvmlGpuInstanceSetVgpuHeterogeneousMode(nvmlGpuInstance_t gpuInstance,
 		const nvmlVgpuHeterogeneousMode_t *pHeterogeneousMode) GUARDED;
-nvmlReturn_t nvmlVgpuInstanceGetMetadata(nvmlVgpuInstance_t vgpuInstance,
-		nvmlVgpuMetadata_t *vgpuMetadata INOUT, unsigned int *bufferSize);
-nvmlReturn_t nvmlDeviceGetVgpuMetadata(nvmlDevice_t device, nvmlVgpuPgpuMetadata_t *pgpuMetadata INOUT,
-		unsigned int *bufferSize);
-nvmlReturn_t nvmlGetVgpuCompatibility(nvmlVgpuMetadata_t *vgpuMetadata INOUT,
-		nvmlVgpuPgpuMetadata_t *pgpuMetadata INOUT, nvmlVgpuPgpuCompatibility_t *compatibilityInfo INOUT);
+nvmlReturn_t nvmlVgpuInstanceGetMetadata(nvmlVgpuInstance_t vgpuInstance, nvmlVgpuMetadata_t *vgpuMetadata,
+		unsigned int *bufferSize) UNSUPPORTED("vGPU hosts are not remoted");
+nvmlReturn_t nvmlDeviceGetVgpuMetadata(nvmlDevice_t device, nvmlVgpuPgpuMetadata_t *pgpuMetadata,
+		unsigned int *bufferSize) UNSUPPORTED("vGPU hosts are not remoted");
+nvmlReturn_t nvmlGetVgpuCompatibility(nvmlVgpuMetadata_t *vgpuMetadata, nvmlVgpuPgpuMetadata_t *pgpuMetadata,
+		nvmlVgpuPgpuCompatibility_t *compatibilityInfo) UNSUPPORTED("vGPU hosts are not remoted");
 nvmlReturn_t nvmlDeviceGetPgpuMetadataString(nvmlDevice_t device, char *pgpuMetadata,
 		unsigned int *bufferSize) UNSUPPORTED("not remoted");
 nvmlReturn_t nvmlDeviceGetVgpuSchedulerLog(nvmlDevice_t device, nvmlVgpuSchedulerLog_t *pSchedulerLog INOUT);
@@ -472,7 +470,7 @@ nvmlReturn_t nvmlDeviceGetVgpuSchedulerCapabilities(nvmlDevice_t device,
 nvmlReturn_t nvmlDeviceSetVgpuSchedulerState(nvmlDevice_t device,
 		nvmlVgpuSchedulerSetState_t *pSchedulerState INOUT) GUARDED;
 nvmlReturn_t nvmlGetVgpuVersion(nvmlVgpuVersion_t *supported INOUT, nvmlVgpuVersion_t *current INOUT);
-nvmlReturn_t nvmlSetVgpuVersion(nvmlVgpuVersion_t *vgpuVersion INOUT);
+nvmlReturn_t nvmlSetVgpuVersion(nvmlVgpuVersion_t *vgpuVersion INOUT) GUARDED;
 nvmlReturn_t nvmlDeviceGetVgpuUtilization(nvmlDevice_t device, unsigned long long lastSeenTimeStamp,
 		nvmlValueType_t *sampleValType, unsigned int *vgpuInstanceSamplesCount INOUT,
 		nvmlVgpuInstanceUtilizationSample_t *utilizationSamples COUNT(vgpuInstanceSamplesCount) OPTIONAL) ALWAYS;
@@ -493,7 +491,7 @@ nvmlReturn_t nvmlVgpuInstanceGetLicenseInfo_v2(nvmlVgpuInstance_t vgpuInstance,
 		nvmlVgpuLicenseInfo_t *licenseInfo INOUT);
 nvmlReturn_t nvmlGetExcludedDeviceCount(unsigned int *deviceCount);
 nvmlReturn_t nvmlGetExcludedDeviceInfoByIndex(unsigned int index, nvmlExcludedDeviceInfo_t *info INOUT);
-nvmlReturn_t nvmlDeviceReadWritePRM_v1(nvmlDevice_t device, nvmlPRMTLV_v1_t *buffer INOUT);
+nvmlReturn_t nvmlDeviceReadWritePRM_v1(nvmlDevice_t device, nvmlPRMTLV_v1_t *buffer INOUT) GUARDED;
 nvmlReturn_t nvmlDeviceSetMigMode(nvmlDevice_t device, unsigned int mode, nvmlReturn_t *activationStatus) GUARDED;
 nvmlReturn_t nvmlDeviceGetMigMode(nvmlDevice_t device, unsigned int *currentMode, unsigned int *pendingMode);
 nvmlReturn_t nvmlDeviceGetGpuInstanceProfileInfo(nvmlDevice_t device, unsigned int profile,
@@ -503,7 +501,7 @@ nvmlReturn_t nvmlDeviceGetGpuInstanceProfileInfoV(nvmlDevice_t device, unsigned 
 nvmlReturn_t nvmlDeviceGetGpuInstanceProfileInfoByIdV(nvmlDevice_t device, unsigned int profileId,
 		nvmlGpuInstanceProfileInfo_v2_t *info INOUT);
 nvmlReturn_t nvmlDeviceGetGpuInstancePossiblePlacements_v2(nvmlDevice_t device, unsigned int profileId,
-		nvmlGpuInstancePlacement_t *placements INOUT, unsigned int *count);
+		nvmlGpuInstancePlacement_t *placements COUNT(count) OPTIONAL, unsigned int *count);
 nvmlReturn_t nvmlDeviceGetGpuInstanceRemainingCapacity(nvmlDevice_t device, unsigned int profileId,
 		unsigned int *count);
 nvmlReturn_t nvmlDeviceCreateGpuInstance(nvmlDevice_t device, unsigned int profileId,
@@ -512,7 +510,7 @@ nvmlReturn_t nvmlDeviceCreateGpuInstanceWithPlacement(nvmlDevice_t device, unsig
 		const nvmlGpuInstancePlacement_t *placement, nvmlGpuInstance_t *gpuInstance) GUARDED;
 nvmlReturn_t nvmlGpuInstanceDestroy(nvmlGpuInstance_t gpuInstance) GUARDED;
 nvmlReturn_t nvmlDeviceGetGpuInstances(nvmlDevice_t device, unsigned int profileId,
-		nvmlGpuInstance_t *gpuInstances, unsigned int *count);
+		nvmlGpuInstance_t *gpuInstances COUNT(count), unsigned int *count);
 nvmlReturn_t nvmlDeviceGetGpuInstanceById(nvmlDevice_t device, unsigned int id,
 		nvmlGpuInstance_t *gpuInstance);
 nvmlReturn_t nvmlGpuInstanceGetInfo(nvmlGpuInstance_t gpuInstance, nvmlGpuInstanceInfo_t *info INOUT) UNSUPPORTED("holds pointers");
@@ -523,7 +521,8 @@ nvmlReturn_t nvmlGpuInstanceGetComputeInstanceProfileInfoV(nvmlGpuInstance_t gpu
 nvmlReturn_t nvmlGpuInstanceGetComputeInstanceRemainingCapacity(nvmlGpuInstance_t gpuInstance,
 		unsigned int profileId, unsigned int *count);
 nvmlReturn_t nvmlGpuInstanceGetComputeInstancePossiblePlacements(nvmlGpuInstance_t gpuInstance,
-		unsigned int profileId, nvmlComputeInstancePlacement_t *placements INOUT, unsigned int *count);
+		unsigned int profileId, nvmlComputeInstancePlacement_t *placements COUNT(count) OPTIONAL,
+		unsigned int *count);
 nvmlReturn_t nvmlGpuInstanceCreateComputeInstance(nvmlGpuInstance_t gpuInstance, unsigned int profileId,
 		nvmlComputeInstance_t *computeInstance) GUARDED;
 nvmlReturn_t nvmlGpuInstanceCreateComputeInstanceWithPlacement(nvmlGpuInstance_t gpuInstance,
@@ -531,7 +530,7 @@ nvmlReturn_t nvmlGpuInstanceCreateComputeInstanceWithPlacement(nvmlGpuInstance_t
 		nvmlComputeInstance_t *computeInstance) GUARDED;
 nvmlReturn_t nvmlComputeInstanceDestroy(nvmlComputeInstance_t computeInstance) GUARDED;
 nvmlReturn_t nvmlGpuInstanceGetComputeInstances(nvmlGpuInstance_t gpuInstance, unsigned int profileId,
-		nvmlComputeInstance_t *computeInstances, unsigned int *count);
+		nvmlComputeInstance_t *computeInstances COUNT(count), unsigned int *count);
 nvmlReturn_t nvmlGpuInstanceGetComputeInstanceById(nvmlGpuInstance_t gpuInstance, unsigned int id,
 		nvmlComputeInstance_t *computeInstance);
 nvmlReturn_t nvmlComputeInstanceGetInfo_v2(nvmlComputeInstance_t computeInstance,
@@ -543,14 +542,14 @@ nvmlReturn_t nvmlDeviceGetMaxMigDeviceCount(nvmlDevice_t device, unsigned int *c
 nvmlReturn_t nvmlDeviceGetMigDeviceHandleByIndex(nvmlDevice_t device, unsigned int index,
 		nvmlDevice_t *migDevice);
 nvmlReturn_t nvmlDeviceGetDeviceHandleFromMigDeviceHandle(nvmlDevice_t migDevice, nvmlDevice_t *device);
-nvmlReturn_t nvmlGpmMetricsGet(nvmlGpmMetricsGet_t *metricsGet INOUT) UNSUPPORTED("holds pointers");
-nvmlReturn_t nvmlGpmSampleFree(nvmlGpmSample_t gpmSample);
+nvmlReturn_t nvmlGpmMetricsGet(nvmlGpmMetricsGet_t *metricsGet) HAND;
+nvmlReturn_t nvmlGpmSampleFree(nvmlGpmSample_t gpmSample DROP);
 nvmlReturn_t nvmlGpmSampleAlloc(nvmlGpmSample_t *gpmSample);
 nvmlReturn_t nvmlGpmSampleGet(nvmlDevice_t device, nvmlGpmSample_t gpmSample);
 nvmlReturn_t nvmlGpmMigSampleGet(nvmlDevice_t device, unsigned int gpuInstanceId, nvmlGpmSample_t gpmSample);
 nvmlReturn_t nvmlGpmQueryDeviceSupport(nvmlDevice_t device, nvmlGpmSupport_t *gpmSupport INOUT);
 nvmlReturn_t nvmlGpmQueryIfStreamingEnabled(nvmlDevice_t device, unsigned int *state);
-nvmlReturn_t nvmlGpmSetStreamingEnabled(nvmlDevice_t device, unsigned int state);
+nvmlReturn_t nvmlGpmSetStreamingEnabled(nvmlDevice_t device, unsigned int state) GUARDED;
 nvmlReturn_t nvmlDeviceGetCapabilities(nvmlDevice_t device, nvmlDeviceCapabilities_t *caps INOUT);
 nvmlReturn_t nvmlDeviceWorkloadPowerProfileGetProfilesInfo(nvmlDevice_t device,
 		nvmlWorkloadPowerProfileProfilesInfo_t *profilesInfo INOUT);
@@ -567,5 +566,58 @@ nvmlReturn_t nvmlDevicePowerSmoothingUpdatePresetProfileParam(nvmlDevice_t devic
 nvmlReturn_t nvmlDevicePowerSmoothingSetState(nvmlDevice_t device, nvmlPowerSmoothingState_t *state INOUT) GUARDED;
 nvmlReturn_t nvmlDeviceGetSramUniqueUncorrectedEccErrorCounts(nvmlDevice_t device,
 		nvmlEccSramUniqueUncorrectedErrorCounts_t *errorCounts INOUT) UNSUPPORTED("holds pointers");
+
+/* Newer than the header of 13.0; a driver of 580 has them. */
+nvmlReturn_t nvmlDeviceGetRemappedRows_v2(nvmlDevice_t device, nvmlRemappedRowsInfo_v2_t *info INOUT);
+nvmlReturn_t nvmlDeviceGetUnrepairableMemoryFlag_v1(nvmlDevice_t device,
+		nvmlUnrepairableMemoryStatus_v1_t *unrepairableMemoryStatus INOUT);
+nvmlReturn_t nvmlDeviceReadPRMCounters_v1(nvmlDevice_t device,
+		nvmlPRMCounterList_v1_t *counterList) UNSUPPORTED("holds pointers");
+
+/* The names that programs of older days ask for. */
+nvmlReturn_t nvmlInit(void) SAME(nvmlInit_v2);
+nvmlReturn_t nvmlDeviceGetCount(unsigned int *deviceCount) SAME(nvmlDeviceGetCount_v2);
+nvmlReturn_t nvmlDeviceGetHandleByIndex(unsigned int index, nvmlDevice_t *device) SAME(nvmlDeviceGetHandleByIndex_v2);
+nvmlReturn_t nvmlDeviceGetHandleByPciBusId(const char *pciBusId,
+		nvmlDevice_t *device) SAME(nvmlDeviceGetHandleByPciBusId_v2);
+nvmlReturn_t nvmlDeviceGetAttributes(nvmlDevice_t device, nvmlDeviceAttributes_t *attributes) LOCAL;
+nvmlReturn_t nvmlDeviceGetPciInfo(nvmlDevice_t device, nvmlPciInfo_t *pci) LOCAL;
+nvmlReturn_t nvmlDeviceGetPciInfo_v2(nvmlDevice_t device, nvmlPciInfo_t *pci) LOCAL;
+nvmlReturn_t nvmlDeviceGetNvLinkRemotePciInfo(nvmlDevice_t device, unsigned int link, nvmlPciInfo_t *pci) LOCAL;
+nvmlReturn_t nvmlDeviceGetDriverModel(nvmlDevice_t device, nvmlDriverModel_t *current,
+		nvmlDriverModel_t *pending) SAME(nvmlDeviceGetDriverModel_v2);
+nvmlReturn_t nvmlDeviceGetComputeRunningProcesses(nvmlDevice_t device, unsigned int *infoCount,
+		nvmlProcessInfo_v1_t *infos) LOCAL;
+nvmlReturn_t nvmlDeviceGetGraphicsRunningProcesses(nvmlDevice_t device, unsigned int *infoCount,
+		nvmlProcessInfo_v1_t *infos) LOCAL;
+nvmlReturn_t nvmlDeviceGetMPSComputeRunningProcesses(nvmlDevice_t device, unsigned int *infoCount,
+		nvmlProcessInfo_v1_t *infos) LOCAL;
+nvmlReturn_t nvmlDeviceGetComputeRunningProcesses_v2(nvmlDevice_t device, unsigned int *infoCount,
+		nvmlProcessInfo_v2_t *infos) SAME(nvmlDeviceGetComputeRunningProcesses_v3);
+nvmlReturn_t nvmlDeviceGetGraphicsRunningProcesses_v2(nvmlDevice_t device, unsigned int *infoCount,
+		nvmlProcessInfo_v2_t *infos) SAME(nvmlDeviceGetGraphicsRunningProcesses_v3);
+nvmlReturn_t nvmlDeviceGetMPSComputeRunningProcesses_v2(nvmlDevice_t device, unsigned int *infoCount,
+		nvmlProcessInfo_v2_t *infos) SAME(nvmlDeviceGetMPSComputeRunningProcesses_v3);
+nvmlReturn_t nvmlEventSetWait(nvmlEventSet_t set, nvmlEventData_t *data, unsigned int timeoutms) LOCAL;
+nvmlReturn_t nvmlGetBlacklistDeviceCount(unsigned int *deviceCount) SAME(nvmlGetExcludedDeviceCount);
+nvmlReturn_t nvmlGetBlacklistDeviceInfoByIndex(unsigned int index,
+		nvmlExcludedDeviceInfo_t *info) SAME(nvmlGetExcludedDeviceInfoByIndex);
+nvmlReturn_t nvmlDeviceGetGpuInstancePossiblePlacements(nvmlDevice_t device, unsigned int profileId,
+		nvmlGpuInstancePlacement_t *placements,
+		unsigned int *count) SAME(nvmlDeviceGetGpuInstancePossiblePlacements_v2);
+nvmlReturn_t nvmlDeviceGetGridLicensableFeatures(nvmlDevice_t device,
+		nvmlGridLicensableFeatures_t *pGridLicensableFeatures) UNSUPPORTED("superseded by _v4");
+nvmlReturn_t nvmlDeviceGetGridLicensableFeatures_v2(nvmlDevice_t device,
+		nvmlGridLicensableFeatures_t *pGridLicensableFeatures) UNSUPPORTED("superseded by _v4");
+nvmlReturn_t nvmlDeviceGetGridLicensableFeatures_v3(nvmlDevice_t device,
+		nvmlGridLicensableFeatures_t *pGridLicensableFeatures) UNSUPPORTED("superseded by _v4");
+nvmlReturn_t nvmlDeviceRemoveGpu(nvmlPciInfo_t *pciInfo) UNSUPPORTED("superseded by _v2");
+nvmlReturn_t nvmlComputeInstanceGetInfo(nvmlComputeInstance_t computeInstance,
+		nvmlComputeInstanceInfo_t *info) UNSUPPORTED("superseded by _v2");
+nvmlReturn_t nvmlVgpuInstanceGetLicenseInfo(nvmlVgpuInstance_t vgpuInstance,
+		nvmlVgpuLicenseInfo_t *licenseInfo) UNSUPPORTED("superseded by _v2");
+
+/* Not NVML's: what programs ask first, of every device, in one answer (devshim/nvml/cached.c). Not exported. */
+nvmlReturn_t nvmlScudaDevices(void) HAND;
 
 #pragma GCC visibility pop

@@ -2176,3 +2176,31 @@ typedef struct {
 	nvmlEnableState_t state;
 } nvmlPowerSmoothingState_v1_t;
 typedef nvmlPowerSmoothingState_v1_t nvmlPowerSmoothingState_t;
+typedef struct nvmlRemappedRowsInfo_v2_t {
+	unsigned int corrActiveRemaps;
+	unsigned int corrInactiveRemaps;
+	unsigned int uncActiveRemaps;
+	unsigned int uncInactiveRemaps;
+	unsigned int bPending;
+	unsigned int bFailureOccurred;
+} nvmlRemappedRowsInfo_v2_t;
+typedef struct {
+	unsigned int bUnrepairableMemory;
+} nvmlUnrepairableMemoryStatus_v1_t;
+typedef struct {
+	unsigned int localPort;
+} nvmlPRMCounterInput_v1_t;
+typedef struct {
+	nvmlReturn_t status;
+	nvmlValueType_t outputType;
+	nvmlValue_t outputValue;
+} nvmlPRMCounterValue_v1_t;
+typedef struct {
+	unsigned int counterId;
+	nvmlPRMCounterInput_v1_t inData;
+	nvmlPRMCounterValue_v1_t counterValue;
+} nvmlPRMCounter_v1_t;
+typedef struct {
+	unsigned int numCounters;
+	nvmlPRMCounter_v1_t *counters;
+} nvmlPRMCounterList_v1_t;

@@ -4,7 +4,7 @@
  *
  * Thread rule: `lock` guards the life of the session and the numbering of records; nobody waits for the server under it but in session_open. A call that is
  * under way keeps the descriptor: session_close waits for it. */
-#include "devshim/nvml/call.h"
+#include "devshim/nvml/ahead.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -31,7 +31,8 @@ static struct {
 	pthread_cond_t idle;
 	unsigned opens, calls;      /* nvmlInit less nvmlShutdown; calls under way */
 	int fd;
-	uint64_t seq;               /* of records, and of batches: each batch is one record */
+	uint64_t seq, batch;        /* of records; of batches, which are one record as a rule */
+	unsigned number;            /* of this session, among all that the process had */
 	int error;                  /* errno that ended the session, else 0 */
 	uint64_t unknown[(NVML_CALL_COUNT + 63) / 64];  /* calls that the server lacks */
 	bool hooked;
@@ -45,6 +46,7 @@ static void in_child(void)
 		close(session.fd);
 	session.fd = -1;
 	session.opens = session.calls = 0;
+	ahead_in_child();
 }
 
 static unsigned long wait_class(size_t n)
@@ -78,13 +80,13 @@ static int fetch(int fd, struct call *c, uint64_t seq, size_t n)
 	return c->large ? 0 : -ENOMEM;
 }
 
-/* Sends the record that lies in the call's room and parks until its answer is there: *answer points at the frame, *n its bytes. */
-static int exchange(int fd, struct call *c, const struct frame *f, const uint8_t **answer, size_t *n)
+/* Gives n bytes, which follow the ctl_wait in the call's room and end with the record of that seq, as a batch, or nothing (batch 0), and parks until
+ * the answer is there: *answer points at the frame, *answer_len its bytes. */
+static int exchange(int fd, struct call *c, uint64_t batch, uint64_t seq, size_t n, const uint8_t **answer, size_t *answer_len)
 {
-	struct ctl_wait w = {.batch = f->seq, .seq = f->seq, .len = (uint32_t)(sizeof *f + f->head_len)};
-	unsigned long request = CTL_WAIT_16K;
+	struct ctl_wait w = {.batch = batch, .seq = seq, .len = (uint32_t)n};
+	unsigned long request;
 
-	memcpy(c->room + sizeof w, f, sizeof *f);
 	for (;;) {
 		/* Answers are small as a rule; a larger one is fetched. */
 		request = wait_class(sizeof w + (w.len > 1000 ? w.len : 1000));
@@ -97,53 +99,117 @@ static int exchange(int fd, struct call *c, const struct frame *f, const uint8_t
 		memcpy(&w, c->room, sizeof w);
 		if (!(w.flags & CTL_AGAIN))
 			break;
-		w = (struct ctl_wait){.seq = f->seq};
+		w = (struct ctl_wait){.seq = seq};
 	}
-	*n = w.len;
+	*answer_len = w.len;
 	*answer = c->room + sizeof w;
 	if (!(w.flags & CTL_LARGE))
 		return w.len <= _IOC_SIZE(request) - sizeof w ? 0 : -EPROTO;
-	int r = fetch(fd, c, f->seq, w.len);
+	int r = fetch(fd, c, seq, w.len);
 	*answer = c->large;
 	return r;
 }
 
-/* The answer's head into c->in. */
-static int take(struct call *c, const struct frame *f, const uint8_t *answer, size_t n)
+/* Is it the answer to that record? */
+static bool answers(const uint8_t *answer, size_t n, uint64_t seq)
 {
 	struct frame a;
 	const char *why;
 
 	if (n < sizeof a)
-		return -EPROTO;
+		return false;
 	memcpy(&a, answer, sizeof a);
-	if (frame_check(&a, false, &why) || a.kind != FRAME_REPLY || a.seq != f->seq || a.bulk_len ||
-	    n != sizeof a + a.head_len)
+	return !frame_check(&a, false, &why) && a.kind == FRAME_REPLY && a.seq == seq && !a.bulk_len && n == sizeof a + a.head_len;
+}
+
+/* The answer's head into c->in. */
+static int take(struct call *c, uint64_t seq, const uint8_t *answer, size_t n)
+{
+	if (!answers(answer, n, seq))
 		return -EPROTO;
-	msg_init(&c->in, (void *)(answer + sizeof a), a.head_len);
+	msg_init(&c->in, (void *)(answer + sizeof(struct frame)), n - sizeof(struct frame));
 	return 0;
 }
 
-static int send_record(struct call *c, unsigned kind)
+/* The answers to what was sent along: they are at the daemon, or about to be. */
+static int collect(int fd, const struct ahead_plan *p)
 {
-	struct frame f = {.head_len = (uint32_t)c->out.len, .kind = (uint8_t)kind, .call = (uint16_t)c->id, .thread = 1};
+	struct call *c = malloc(sizeof *c);
+	int r = c ? 0 : -ENOMEM;
+
+	for (unsigned i = 0; !r && i < p->count; i++) {
+		const uint8_t *answer;
+		uint8_t *copy;
+		size_t n;
+
+		c->large = NULL;
+		r = exchange(fd, c, 0, p->seq[i], 0, &answer, &n);
+		if (!r && !answers(answer, n, p->seq[i]))
+			r = -EPROTO;
+		if (!r) {
+			copy = malloc(n);
+			if (copy) {
+				memcpy(copy, answer, n);
+				ahead_keep(p, i, copy, n);
+			}
+		}
+		free(c->large);
+	}
+	free(c);
+	return r;
+}
+
+/* Numbers the records of a batch: those sent along, then the call's own. The lock is held. */
+static void number(struct ahead_plan *p, struct frame *f)
+{
+	size_t at = 0;
+
+	for (unsigned i = 0; i < p->count; i++) {
+		struct frame g;
+
+		memcpy(&g, p->bytes + at, sizeof g);
+		g.seq = p->seq[i] = ++session.seq;
+		memcpy(p->bytes + at, &g, sizeof g);
+		at += sizeof g + g.head_len;
+	}
+	f->seq = ++session.seq;
+}
+
+static int send_record(struct call *c)
+{
+	struct frame f = {.head_len = (uint32_t)c->out.len, .kind = FRAME_WAIT, .call = (uint16_t)c->id, .thread = c->thread};
 	const uint8_t *answer = NULL;
+	struct ahead_plan p;
+	uint64_t batch;
 	size_t n = 0;
 	int r, fd;
 
+	if (ahead_ask(c, &p))
+		return 0;
+	if (p.len + sizeof f + c->out.len > sizeof c->room - 1 - sizeof(struct ctl_wait))
+		p.count = 0, p.len = 0;
 	pthread_mutex_lock(&session.lock);
 	if (session.fd < 0 || session.error) {
 		r = session.error ? -session.error : -ENOTCONN;
 		pthread_mutex_unlock(&session.lock);
 		return r;
 	}
-	f.seq = ++session.seq;
+	number(&p, &f);
+	batch = ++session.batch;
 	fd = session.fd;
 	session.calls++;
 	pthread_mutex_unlock(&session.lock);
-	r = exchange(fd, c, &f, &answer, &n);
+	if (p.count) {
+		log_debug("%u questions are asked with %s", p.count, nvml_call_names[c->id].name);
+		memmove(c->room + AHEAD + p.len, c->room + AHEAD, c->out.len);
+		memcpy(c->room + sizeof(struct ctl_wait), p.bytes, p.len);
+	}
+	memcpy(c->room + sizeof(struct ctl_wait) + p.len, &f, sizeof f);
+	r = exchange(fd, c, batch, f.seq, p.len + sizeof f + f.head_len, &answer, &n);
 	if (!r)
-		r = take(c, &f, answer, n);
+		r = take(c, f.seq, answer, n);
+	if (!r && p.count)
+		r = collect(fd, &p);
 	pthread_mutex_lock(&session.lock);
 	if (r && !session.error) {
 		session.error = -r;
@@ -160,6 +226,7 @@ static int send_record(struct call *c, unsigned kind)
 static void begin(struct call *c, unsigned id)
 {
 	c->id = id;
+	c->thread = 1;
 	c->large = NULL;
 	msg_init(&c->out, c->room + AHEAD, sizeof c->room - 1 - AHEAD);
 	msg_init(&c->in, NULL, 0);
@@ -181,7 +248,7 @@ int call_begin(struct call *c, unsigned id)
 
 int call_wait(struct call *c)
 {
-	int r = c->out.bad ? NVML_ERROR_INVALID_ARGUMENT : send_record(c, FRAME_WAIT);
+	int r = c->out.bad ? NVML_ERROR_INVALID_ARGUMENT : send_record(c);
 
 	if (r)
 		return r < 0 ? NVML_SESSION(-r) : r;
@@ -329,7 +396,7 @@ static int hello(int fd)
 		answer = c->large;
 	}
 	if (!r)
-		r = take(c, &f, answer, n);
+		r = take(c, f.seq, answer, n);
 	if (!r)
 		r = take_hello(&c->in);
 	free(c->large);
@@ -339,13 +406,19 @@ out:
 	return (int)r;
 }
 
-static int open_session(void)
+const char *mount_path(void)
 {
 	const char *mount = getenv("SCUDAFS_MOUNT");
+
+	return mount && *mount ? mount : MOUNT_DEFAULT;
+}
+
+static int open_session(void)
+{
 	char path[PATH_MAX];
 	int r;
 
-	snprintf(path, sizeof path, "%s/" CTL_NAME, mount && *mount ? mount : MOUNT_DEFAULT);
+	snprintf(path, sizeof path, "%s/" CTL_NAME, mount_path());
 	int fd = open(path, O_RDWR | O_CLOEXEC);
 	if (fd < 0)
 		return log_errno(-errno, "%s: %m", path);
@@ -356,9 +429,18 @@ static int open_session(void)
 		return log_errno(r, "hello: %m");
 	}
 	session.fd = fd;
-	session.seq = 1;
+	session.seq = session.batch = 1;
 	session.error = 0;
+	session.number++;
 	return 0;
+}
+
+unsigned session_number(void)
+{
+	pthread_mutex_lock(&session.lock);
+	unsigned n = session.number;
+	pthread_mutex_unlock(&session.lock);
+	return n;
 }
 
 int session_open(void)
@@ -392,6 +474,7 @@ int session_close(void)
 		close(session.fd);
 		session.fd = -1;
 		session.seq = 0;
+		ahead_forget();
 	}
 	pthread_mutex_unlock(&session.lock);
 	return 0;

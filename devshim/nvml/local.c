@@ -25,16 +25,9 @@ nvmlReturn_t nvmlShutdown(void)
 	return nvml_local(session_close());
 }
 
-/* The names that programs of older days ask for. */
 #pragma GCC visibility push(default)
-nvmlReturn_t nvmlInit(void);
 nvmlReturn_t nvmlInternalGetExportTable(const void **table, const void *uuid);
 #pragma GCC visibility pop
-
-nvmlReturn_t nvmlInit(void)
-{
-	return nvmlInit_v2();
-}
 
 const char *nvmlErrorString(nvmlReturn_t result)
 {
@@ -104,6 +97,17 @@ static int slot_pci(unsigned index, char *out, unsigned size)
 	return r;
 }
 
+/* 72: does the device take part in what dmon and pmon show? Those that say no are left out. */
+static int slot_watched(nvmlDevice_t d, unsigned *yes)
+{
+	unsigned index;
+	nvmlReturn_t r = yes ? nvmlDeviceGetIndex(d, &index) : NVML_ERROR_INVALID_ARGUMENT;
+
+	if (!r)
+		*yes = 1;
+	return r;
+}
+
 /* 213 to 215: the compute, graphics and MPS processes of a device. */
 static int slot_compute(nvmlDevice_t d, unsigned *n, nvmlProcessInfo_t *infos)
 {
@@ -139,6 +143,7 @@ nvmlReturn_t nvmlInternalGetExportTable(const void **table, const void *uuid)
 	for (size_t i = 1; i < words; i++)
 		slots[i] = (const void *)slot_nothing;
 	slots[26] = (const void *)slot_hook;
+	slots[72] = (const void *)slot_watched;
 	slots[81] = (const void *)slot_pci;
 	slots[213] = (const void *)slot_compute;
 	slots[214] = (const void *)slot_graphics;
