@@ -284,6 +284,25 @@ static uint64_t inside(const struct frame *f, const uint8_t *bulk, uint64_t room
 	return at;
 }
 
+void transfer_settle(uint32_t told)
+{
+	if (__builtin_expect(is_placed(told), 1))
+		return;
+	int saved = errno;
+	struct timespec end;
+	clock_gettime(CLOCK_REALTIME, &end);
+	end.tv_sec += SETTLE_MS / 1000;
+	pthread_mutex_lock(&order.lock);
+	while (!is_placed(told) && process_check() == CUDA_SUCCESS)
+		if (pthread_cond_timedwait(&order.more, &order.lock, &end))
+			break;
+	/* A thread that died with its answer: the next calls must not wait for it again. */
+	if (!is_placed(told))
+		advance(told);
+	pthread_mutex_unlock(&order.lock);
+	errno = saved;
+}
+
 int64_t transfer_deliver(const struct frame *f, const uint8_t *bulk, size_t room, size_t own)
 {
 	if (!f->deliveries)
@@ -301,6 +320,8 @@ int64_t transfer_deliver(const struct frame *f, const uint8_t *bulk, size_t room
 	uint64_t limit = used + own == f->bulk_len ? room - own : room;
 	bool fits = true;
 	int e = 0, saved = errno;
+	/* In the order of the frames: a later copy to the same place must lie on top. */
+	transfer_settle((uint32_t)f->ctx - f->deliveries);
 	for (uint32_t i = 0; i < f->deliveries && !e; i++) {
 		struct delivery d = delivery_at(bulk, i);
 		struct pending *p = take(d.transfer);
@@ -320,23 +341,4 @@ int64_t transfer_deliver(const struct frame *f, const uint8_t *bulk, size_t room
 	range_placed((uint32_t)f->ctx - f->deliveries, (uint32_t)f->ctx);
 	errno = saved;
 	return e ? e : (int64_t)at;
-}
-
-void transfer_settle(uint32_t told)
-{
-	if (__builtin_expect(is_placed(told), 1))
-		return;
-	int saved = errno;
-	struct timespec end;
-	clock_gettime(CLOCK_REALTIME, &end);
-	end.tv_sec += SETTLE_MS / 1000;
-	pthread_mutex_lock(&order.lock);
-	while (!is_placed(told) && process_check() == CUDA_SUCCESS)
-		if (pthread_cond_timedwait(&order.more, &order.lock, &end))
-			break;
-	/* A thread that died with its answer: the next calls must not wait for it again. */
-	if (!is_placed(told))
-		advance(told);
-	pthread_mutex_unlock(&order.lock);
-	errno = saved;
 }
