@@ -438,6 +438,28 @@ static void batches(void)
 	OK(cuStreamDestroy_v2(s));
 }
 
+/* ---- a pair that one block writes and another one watches is never seen by halves */
+
+static void pairs(void)
+{
+	static const char ptx[] = PTX_HEAD
+		".visible .entry watch(.param .u64 p) { .reg .pred %q<2>; .reg .b32 %r<6>; .reg .b64 %d;\n"
+		" ld.param.u64 %d,[p]; mov.u32 %r0,%ctaid.x; setp.ne.u32 %q0,%r0,0; mov.u32 %r1,0; @%q0 bra "
+		"R;\n"
+		"W: st.relaxed.gpu.v2.u32 [%d],{%r1,%r1}; add.u32 %r1,%r1,1; setp.lt.u32 %q1,%r1,300000;\n"
+		" @%q1 bra W; ret;\n"
+		"R: ld.relaxed.gpu.v2.u32 {%r2,%r3},[%d]; setp.ne.u32 %q1,%r2,%r3; @%q1 bra B;\n"
+		" add.u32 %r1,%r1,1; setp.lt.u32 %q1,%r1,300000; @%q1 bra R; ret;\n"
+		"B: mov.u32 %r4,1; st.global.u32 [%d+8],%r4; ret; }\n";
+	CUfunction f = function(ptx, "watch");
+	CUdeviceptr p;
+	OK(cuMemAlloc_v2(&p, 16));
+	OK(cuMemsetD8_v2(p, 0, 16));
+	OK(cuLaunchKernel(f, 2, 1, 1, 1, 1, 1, 0, NULL, (void *[]){&p}, NULL));
+	CHECK(word(p) == 299999 && word(p + 4) == 299999 && word(p + 8) == 0);
+	OK(cuMemFree_v2(p));
+}
+
 /* ---- reset: what lived in the primary context is gone, and it can be used again */
 
 static void resets(void)
@@ -474,6 +496,7 @@ int main(void)
 	graph_memory();
 	registered();
 	batches();
+	pairs();
 	forks();
 	resets();
 	puts("PASS features");
