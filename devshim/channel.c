@@ -5,12 +5,13 @@
  * peer's own order.
  *
  * Thread rule: `order` guards the fields of the queue. The flusher thread sends what gathers while nobody
- * waits; it is woken only when it sleeps. */
+ * waits; it is woken only when it sleeps. `queued` is written under the lock and read without. */
 #include "devshim/channel.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/futex.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -18,6 +19,7 @@
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
+#include <time.h>
 #include <unistd.h>
 #include "devshim/lanes.h"
 #include "devshim/process.h"
@@ -29,6 +31,10 @@
 #define QUEUE_BYTES LIMIT_BATCH             /* of one queue buffer */
 #define QUEUE_FULL (QUEUE_BYTES - (64u << 10))  /* the thread that passes it flushes */
 #define COPY_BULK (32u << 10)               /* bulk up to this is copied into the queue */
+#define LOOK_CPUS 8                         /* a flusher that looks takes a processor from nobody */
+#define LOOK_NS 50000
+#define GRACE_NS 3000
+#define PAUSES 8                            /* between two looks */
 #define SPARE 3                             /* queue buffers kept for the next batch */
 
 struct queue { uint8_t *bytes; size_t len; };
@@ -42,6 +48,7 @@ static struct {
 	uint64_t seq, batch;                /* the last ones given */
 	bool flusher;                       /* the thread was started */
 	_Atomic uint32_t wake;              /* futex word of the flusher: 1 while it sleeps */
+	_Atomic bool queued;                /* what the flusher looks at: the queue is not empty */
 } channel = {.fd = -1, .order = PTHREAD_MUTEX_INITIALIZER};
 
 /* A batch cut off the queue: its first bytes are the queue's, then come bytes of one record's bulk. */
@@ -174,6 +181,7 @@ static struct batch cut(const void *bulk, size_t bulk_len)
 {
 	struct batch b = {.queue = channel.queue, .bulk = bulk, .bulk_len = bulk_len};
 	channel.queue = (struct queue){0};
+	atomic_store_explicit(&channel.queued, false, memory_order_relaxed);
 	b.number = channel.batch + 1;
 	channel.batch += batches_of(&b);
 	return b;
@@ -212,11 +220,51 @@ static size_t number_record(struct record *r)
 	return sizeof f + r->head_len;
 }
 
+static void relax(void)
+{
+#if defined(__x86_64__)
+	__builtin_ia32_pause();
+#else
+	atomic_signal_fence(memory_order_seq_cst);
+#endif
+}
+
+static uint64_t now_ns(void)
+{
+	struct timespec t;
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+/* Waits until the queue is `filled` or empty, at most so long. */
+static bool look(bool filled, uint64_t ns)
+{
+	uint64_t end = now_ns() + ns;
+	while (atomic_load_explicit(&channel.queued, memory_order_relaxed) != filled) {
+		if (now_ns() >= end)
+			return false;
+		for (int i = 0; i < PAUSES; i++)
+			relax();
+	}
+	return true;
+}
+
+/* Where there are processors enough, the flusher looks for posts for a while before it sleeps, so that they
+ * pay for no wake-up; and it leaves one alone for a moment, because a wait that follows takes it along. */
 static void *flusher(void *unused)
 {
+	cpu_set_t set;
+	bool looks = !sched_getaffinity(0, sizeof set, &set) && CPU_COUNT(&set) >= LOOK_CPUS;
 	(void)unused;
 	for (;;) {
+		bool seen = looks && look(true, LOOK_NS);
+		if (seen)
+			look(false, GRACE_NS);
 		pthread_mutex_lock(&channel.order);
+		if (!channel.queue.len && seen) {
+			pthread_mutex_unlock(&channel.order);
+			continue;
+		}
 		if (!channel.queue.len) {
 			atomic_store(&channel.wake, 1);
 			pthread_mutex_unlock(&channel.order);
@@ -289,6 +337,8 @@ int channel_post(struct record *r)
 	}
 	append(r->bytes, number_record(r));
 	append(r->bulk, r->bulk_len);
+	if (!atomic_load_explicit(&channel.queued, memory_order_relaxed))
+		atomic_store_explicit(&channel.queued, true, memory_order_relaxed);
 	bool started = start_flusher();
 	struct batch own = {0};
 	if (!started)
@@ -444,6 +494,8 @@ int channel_wait(struct record *r, size_t expected, struct answer *a)
 		/* The queue and the record leave as one batch. */
 		taken = channel.queue;
 		channel.queue.len = 0;
+		if (taken.len)
+			atomic_store_explicit(&channel.queued, false, memory_order_relaxed);
 		number_record(r);
 		batch = ++channel.batch;
 		if (taken.len)
@@ -527,6 +579,7 @@ int channel_open(const char *path)
 		fd = high;
 	}
 	channel.seq = channel.batch = 0;
+	atomic_store(&channel.queued, false);
 	channel.queue.len = 0;
 	channel.fd = fd;
 	return 0;

@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define LANES_LEAST ((size_t)4 << 20) /* bytes from which it is worth waking threads */
+#define LANES_LEAST ((size_t)2 << 20) /* bytes from which it is worth waking threads */
 
 /* Calls piece(arg, i) for each i below n, in this order, on the calling thread and on others. Returns when
  * all are over: 0, or the first error, after which no further ones are begun. */
