@@ -67,8 +67,9 @@ static CUresult resolve(
 		s->type = g->type == CU_MEMORYTYPE_DEVICE ? CU_MEMORYTYPE_DEVICE : CU_MEMORYTYPE_HOST;
 		return CUDA_SUCCESS;
 	}
-	s->type = range_is_host(&range) ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_DEVICE;
-	s->pinned = range_is_host(&range) && last <= range.size - (p - range.base);
+	s->type = range_is_here(&range) ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_DEVICE;
+	s->mirrored = range.mirrored;
+	s->pinned = range_is_here(&range) && last <= range.size - (p - range.base);
 	if (s->type == CU_MEMORYTYPE_HOST)
 		return CUDA_SUCCESS;
 	s->known = range_has(&range, p, last);

@@ -13,6 +13,7 @@
 #include "devshim/call.h"
 #include "devshim/device.h"
 #include "devshim/handle.h"
+#include "devshim/mirror.h"
 #include "devshim/copy.h"
 #include "devshim/module.h"
 #include "devshim/range.h"
@@ -258,6 +259,7 @@ CUresult cuDevicePrimaryCtxRelease_v2(CUdevice dev)
 		r = CUDA_ERROR_INVALID_CONTEXT;
 	} else if (--c->users == 0) {
 		last = true;
+		mirror_drop_owner(c->handle);
 		r = remote_cuDevicePrimaryCtxRelease_v2(dev);
 		atomic_store(&c->alive, false);
 	}
@@ -277,6 +279,7 @@ CUresult cuDevicePrimaryCtxReset_v2(CUdevice dev)
 	bool was = false;
 	pthread_mutex_lock(&context_lock);
 	if (c->alive) {
+		mirror_drop_owner(c->handle);
 		r = remote_cuDevicePrimaryCtxReset_v2(dev);
 		was = r == CUDA_SUCCESS;
 		if (was) {
@@ -388,6 +391,9 @@ CUresult cuCtxDestroy_v2(CUcontext ctx)
 	copy_drain();
 	pthread_mutex_lock(&context_lock);
 	bool was = atomic_load(&c->alive);
+
+	if (was)
+		mirror_drop_owner(ctx);
 	r = was ? remote_cuCtxDestroy_v2(ctx) : CUDA_ERROR_INVALID_CONTEXT;
 	/* A context that is lost to an error goes all the same. */
 	was = was && (!r || context_is_sticky(r));

@@ -22,6 +22,7 @@
 #include <time.h>
 #include "devshim/call.h"
 #include "devshim/context.h"
+#include "devshim/mirror.h"
 #include "devshim/transfer.h"
 #include "devshim/upcall.h"
 #include "devshim/work.h"
@@ -358,6 +359,7 @@ static void run_aside(void *arg)
 	if (!a->once)
 		return;
 	/* Its turn had come, so all before it on the stream is done. */
+	mirror_fetch();
 	if (!copy_untold(a->work))
 		work_done_until(a->work, atomic_load(&a->seq));
 	aside_release(a);
@@ -526,7 +528,7 @@ static CUresult in_program(const struct copy *k, bool async, CUstream stream, st
 	return r;
 }
 
-CUresult copy_run(const struct copy *k, bool async, CUstream stream)
+static CUresult run(const struct copy *k, bool async, CUstream stream)
 {
 	struct work *w = work_of(async ? stream : NULL);
 	bool from = k->src.type == CU_MEMORYTYPE_HOST, to = k->dst.type == CU_MEMORYTYPE_HOST;
@@ -547,4 +549,20 @@ CUresult copy_run(const struct copy *k, bool async, CUstream stream)
 	if (from)
 		return to_device(k, async, stream, w);
 	return to ? to_host(k, async, stream, w) : on_device(k, async, stream, w);
+}
+
+CUresult copy_run(const struct copy *k, bool async, CUstream stream)
+{
+	if (__builtin_expect(!k->src.mirrored && !k->dst.mirrored, 1))
+		return run(k, async, stream);
+	CUresult r = mirror_send(false);
+
+	if (!r)
+		r = run(k, async, stream);
+	/* The program may read what came, or write over what goes, at once. */
+	if (!r && !async) {
+		r = cuStreamSynchronize(NULL);
+		mirror_fetch();
+	}
+	return r;
 }

@@ -15,6 +15,7 @@ struct copy_side {
 	CUarray array;
 	size_t x, y, z, lod, pitch, height;
 	bool pinned; /* HOST */
+	bool mirrored; /* DEVICE: the program has the memory, too */
 	bool known; /* DEVICE: the range table shows that all of it is there */
 };
 

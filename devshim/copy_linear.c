@@ -22,11 +22,12 @@ static bool linear_side(struct copy_side *s, uint64_t p, size_t n, bool host)
 		s->type = host ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_DEVICE;
 		return true;
 	}
-	s->type = range_is_host(&r) ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_DEVICE;
+	s->type = range_is_here(&r) ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_DEVICE;
+	s->mirrored = r.mirrored;
 	if (!range_has(&r, p, n))
 		/* Behind pinned memory there may be more of the program's, behind a mapping another. */
-		return range_is_host(&r) ? host : !range_is_whole(&r);
-	s->pinned = range_is_host(&r);
+		return range_is_here(&r) ? host : !range_is_whole(&r);
+	s->pinned = range_is_here(&r);
 	s->known = !s->pinned;
 	return true;
 }

@@ -9,6 +9,7 @@
 #include "devshim/call.h"
 #include "devshim/context.h"
 #include "devshim/handle.h"
+#include "devshim/mirror.h"
 #include "wire/cuda.h"
 #include "cuda.calls.h"
 #include "cuda.remote.h"
@@ -200,9 +201,13 @@ static CUresult ask(CUevent hEvent, CUresult (*remote)(CUevent))
 		return handle_error(HANDLE_CUevent);
 	if (is_done(e, &recorded))
 		return CUDA_SUCCESS;
-	r = remote(hEvent);
+	r = mirror_send(false);
 	if (!r)
+		r = remote(hEvent);
+	if (!r) {
+		mirror_fetch();
 		note_done(e, recorded);
+	}
 	return r;
 }
 

@@ -8,6 +8,7 @@
 #include "devshim/copy.h"
 #include "devshim/function.h"
 #include "devshim/graph.h"
+#include "devshim/mirror.h"
 #include "devshim/handle.h"
 #include "devshim/launch.h"
 #include "devshim/work.h"
@@ -23,6 +24,8 @@ CUresult cuGraphLaunch(CUgraphExec hGraph, CUstream hStream)
 	CUresult r = context_check(&ctx);
 	struct work *w = r ? NULL : work_of(hStream);
 
+	if (!r)
+		r = mirror_send(false);
 	if (!r)
 		r = call_begin(&c, CALL_cuGraphLaunch);
 	if (r)
@@ -108,9 +111,12 @@ static CUresult begin(struct call *c, unsigned id, const CUDA_KERNEL_NODE_PARAMS
 		return r;
 	if (!p)
 		return CUDA_ERROR_INVALID_VALUE;
-	if (!function_of(p->func ? (void *)p->func : (void *)p->kern))
+	struct function *f = function_of(p->func ? (void *)p->func : (void *)p->kern);
+
+	if (!f)
 		return CUDA_ERROR_INVALID_HANDLE;
-	return call_begin(c, id);
+	r = mirror_launch(f, p->kernelParams, p->extra);
+	return r ? r : call_begin(c, id);
 }
 
 CUresult cuGraphAddKernelNode_v2(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies,

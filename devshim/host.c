@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Host memory that the application calls pinned: ordinary memory of the program, noted in the range table.
- * The device does not reach it; copies from and to it behave as with pinned memory because copy.c says so.
+ * Copies from and to it behave as with pinned memory because copy.c says so; kernels reach it once it is in
+ * use in place (mirror.h), which asking for its device pointer brings about.
  *
  * Thread rule: any thread. */
 #include <errno.h>
@@ -8,6 +9,7 @@
 #include <unistd.h>
 #include "devshim/call.h"
 #include "devshim/context.h"
+#include "devshim/mirror.h"
 #include "devshim/range.h"
 #include "devshim/work.h"
 #include "wire/cuda.h"
@@ -89,6 +91,7 @@ CUresult cuMemFreeHost(void *p)
 	if (!range_find((uintptr_t)p, &range) || range.base != (uintptr_t)p || range.kind != RANGE_HOST)
 		return CUDA_ERROR_INVALID_VALUE;
 	drain(range.ctx);
+	mirror_drop(range.base);
 	if (!range_take((uintptr_t)p, RANGE_HOST, &range))
 		return CUDA_ERROR_INVALID_VALUE;
 	munmap(p, range.mapped);
@@ -135,6 +138,7 @@ CUresult cuMemHostUnregister(void *p)
 	if (range.base != (uintptr_t)p)
 		return CUDA_ERROR_INVALID_VALUE;
 	drain(range.ctx);
+	mirror_drop(range.base);
 	return range_take((uintptr_t)p, RANGE_REGISTERED, NULL) ? CUDA_SUCCESS
 								: CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED;
 }
@@ -164,6 +168,8 @@ CUresult cuMemHostGetDevicePointer_v2(CUdeviceptr *pdptr, void *p, unsigned int 
 		return r;
 	if (!pdptr || Flags || !range_find((uintptr_t)p, &range) || !range_is_host(&range))
 		return CUDA_ERROR_INVALID_VALUE;
-	return call_unsupported(
-		"cuMemHostGetDevicePointer", "the device does not reach the program's memory");
+	r = mirror_use(range.base);
+	if (!r)
+		*pdptr = (uintptr_t)p;
+	return r;
 }

@@ -9,6 +9,7 @@
 #include "devshim/context.h"
 #include "devshim/device.h"
 #include "devshim/handle.h"
+#include "devshim/mirror.h"
 #include "devshim/work.h"
 #include "wire/cuda.h"
 #include "cuda.calls.h"
@@ -182,7 +183,9 @@ static CUresult launch(unsigned id, const CUlaunchConfig *k, CUfunction h, void 
 		return CUDA_ERROR_INVALID_HANDLE;
 	struct work *w = work_of(k->hStream);
 
-	r = call_begin(&c, id);
+	r = mirror_launch(f, params, extra);
+	if (!r)
+		r = call_begin(&c, id);
 	if (r)
 		return r;
 	put_handle(&c, HANDLE_CUfunction, h);

@@ -11,6 +11,7 @@
 #include "devshim/copy.h"
 #include "devshim/function.h"
 #include "devshim/handle.h"
+#include "devshim/mirror.h"
 #include "devshim/module.h"
 #include "devshim/range.h"
 #include "wire/cuda.h"
@@ -225,6 +226,7 @@ CUresult cuLibraryLoadFromFile(CUlibrary *library, const char *fileName, CUjit_o
 CUresult cuLibraryUnload(CUlibrary library)
 {
 	copy_drain();
+	mirror_drop_owner(library);
 	CUresult r = remote_cuLibraryUnload(library);
 
 	if (r)
@@ -327,14 +329,20 @@ CUresult cuLibraryGetGlobal(CUdeviceptr *dptr, size_t *bytes, CUlibrary library,
 	return CUDA_SUCCESS;
 }
 
-/* Managed memory is not remoted; that a library has no such variable the server can tell. */
+/* Before any context exists, too: the runtime asks for them in its first call. */
 CUresult cuLibraryGetManaged(CUdeviceptr *dptr, size_t *bytes, CUlibrary library, const char *name)
 {
 	CUdeviceptr p = 0;
 	size_t n = 0;
 	CUresult r = remote_cuLibraryGetManaged(&p, &n, library, name);
 
-	(void)dptr;
-	(void)bytes;
-	return r ? r : call_unsupported("cuLibraryGetManaged", "managed memory is not remoted");
+	if (!r && p && n)
+		r = mirror_managed(p, n, library);
+	if (r)
+		return r;
+	if (dptr)
+		*dptr = p;
+	if (bytes)
+		*bytes = n;
+	return r;
 }

@@ -9,9 +9,11 @@
 #include "devshim/call.h"
 #include "devshim/context.h"
 #include "devshim/copy.h"
+#include "devshim/mirror.h"
 #include "devshim/range.h"
 #include "devshim/work.h"
 #include "wire/cuda.h"
+#include "wire/log.h"
 #include "cuda.calls.h"
 #include "cuda.remote.h"
 
@@ -66,6 +68,23 @@ static CUresult post_free(CUdeviceptr p)
 	return call_post(&c);
 }
 
+/* The free waits for the device, which may need what the program wrote last. */
+static CUresult free_managed(CUdeviceptr p)
+{
+	struct range range;
+
+	if (!range_take(p, RANGE_MANAGED, &range))
+		return CUDA_ERROR_INVALID_VALUE;
+	copy_drain();
+	mirror_drop(p);
+	CUresult r = remote_cuMemFree_v2(p);
+
+	/* A lost context keeps it. */
+	if (r && mirror_managed(p, range.size, NULL))
+		log_warning("managed memory at %#llx is out of use", (unsigned long long)p);
+	return r;
+}
+
 CUresult cuMemFree_v2(CUdeviceptr dptr)
 {
 	struct context *current = NULL;
@@ -77,6 +96,8 @@ CUresult cuMemFree_v2(CUdeviceptr dptr)
 	r = context_check(&current);
 	if (r && r != CUDA_ERROR_INVALID_CONTEXT)
 		return r;
+	if (range_find(dptr, &range) && range.kind == RANGE_MANAGED && range.base == dptr && range.ctx)
+		return free_managed(dptr);
 	if (!range_take(dptr, RANGE_DEVICE, &range) && !range_take(dptr, RANGE_POOL, &range))
 		return CUDA_ERROR_INVALID_VALUE;
 	struct context *owner = context_find(range.ctx);

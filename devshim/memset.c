@@ -7,6 +7,7 @@
 #include <string.h>
 #include "devshim/call.h"
 #include "devshim/context.h"
+#include "devshim/mirror.h"
 #include "devshim/range.h"
 #include "devshim/work.h"
 #include "wire/cuda.h"
@@ -65,7 +66,7 @@ static CUresult fill(struct fill *f, bool rows)
 		return r;
 	bool found = range_find(f->to, &range);
 
-	if (found && range_is_host(&range)) {
+	if (found && range_is_here(&range)) {
 		struct work *w = work_of(f->async ? f->stream : NULL);
 
 		if (n > range.size - (f->to - range.base))
@@ -78,7 +79,10 @@ static CUresult fill(struct fill *f, bool rows)
 	}
 	if (found && range_is_whole(&range) && !range_has(&range, f->to, n))
 		return CUDA_ERROR_INVALID_VALUE;
-	r = call_begin(&c, f->id);
+	if (found && range.mirrored)
+		r = mirror_send(false);
+	if (!r)
+		r = call_begin(&c, f->id);
 	if (r)
 		return r;
 	put_u64(&c.out, f->to);
@@ -103,6 +107,9 @@ static CUresult fill(struct fill *f, bool rows)
 	}
 	if (!r)
 		work_posted(w, c.seq);
+	/* The program may look at once. */
+	if (!r && found && range.mirrored && !f->async && !work_capturing())
+		r = cuStreamSynchronize(NULL);
 	return r;
 }
 

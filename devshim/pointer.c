@@ -29,7 +29,7 @@ static CUresult attribute(void *data, CUpointer_attribute a, CUdeviceptr p, cons
 		break;
 	case CU_POINTER_ATTRIBUTE_DEVICE_POINTER: v = p; break;
 	case CU_POINTER_ATTRIBUTE_HOST_POINTER:
-		if (!host)
+		if (!host && r->kind != RANGE_MANAGED)
 			return CUDA_ERROR_INVALID_VALUE;
 		v = p;
 		break;
@@ -44,7 +44,10 @@ static CUresult attribute(void *data, CUpointer_attribute a, CUdeviceptr p, cons
 		n = VALUE_BOOL;
 		break;
 	case CU_POINTER_ATTRIBUTE_BUFFER_ID: v = r->id; break;
-	case CU_POINTER_ATTRIBUTE_IS_MANAGED: n = VALUE_INT; break; /* seen: the driver writes a word */
+	case CU_POINTER_ATTRIBUTE_IS_MANAGED: /* seen: the driver writes a word */
+		v = r->kind == RANGE_MANAGED;
+		n = VALUE_INT;
+		break;
 	case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL:
 		v = (uint64_t)r->device;
 		n = VALUE_INT;

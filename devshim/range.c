@@ -25,6 +25,8 @@ static pthread_mutex_t reserve_lock = PTHREAD_MUTEX_INITIALIZER;
 static uint64_t *chunks; /* sorted numbers of the chunks that are held */
 static size_t nchunks, chunk_room;
 
+_Atomic uint64_t range_host_low = UINT64_MAX, range_host_high;
+
 /* Index of the first range that starts after p. */
 static size_t above(uint64_t p)
 {
@@ -61,6 +63,12 @@ bool range_add(struct range *r)
 
 	r->id = next_id++;
 	*copy = *r;
+	if (range_is_host(r)) {
+		if (r->base < range_host_low)
+			range_host_low = r->base;
+		if (r->base + r->size > range_host_high)
+			range_host_high = r->base + r->size;
+	}
 	if (i && table[i - 1]->base == r->base) {
 		free(table[i - 1]);
 		table[i - 1] = copy;
@@ -125,6 +133,16 @@ void range_set_sync_memops(uint64_t p, bool on)
 
 	if (r)
 		r->sync_memops = on;
+	pthread_rwlock_unlock(&lock);
+}
+
+void range_set_mirrored(uint64_t base, bool on)
+{
+	pthread_rwlock_wrlock(&lock);
+	struct range *r = holder(base);
+
+	if (r && r->base == base)
+		r->mirrored = on;
 	pthread_rwlock_unlock(&lock);
 }
 
@@ -220,6 +238,71 @@ void range_reserve(uint64_t base, size_t size)
 			log_debug("address range %#llx of the server is in use in this program",
 				(unsigned long long)first);
 	}
+	pthread_mutex_unlock(&reserve_lock);
+	errno = saved;
+}
+
+/* Under the lock: the chunk is held as a whole. */
+static bool have_chunk(uint64_t c)
+{
+	size_t at = chunk_place(c);
+
+	if (at < nchunks && chunks[at] == c)
+		return true;
+	if (!hold(c * CHUNK, CHUNK))
+		return false;
+	note_chunk(c);
+	at = chunk_place(c);
+	return at < nchunks && chunks[at] == c;
+}
+
+static void unmap(uint64_t base, uint64_t end)
+{
+	for (uint64_t from = base, to; from < end; from = to) {
+		uint64_t c = from / CHUNK;
+		size_t at = chunk_place(c);
+
+		to = (c + 1) * CHUNK < end ? (c + 1) * CHUNK : end;
+		if (at < nchunks && chunks[at] == c)
+			mmap((void *)from, to - from, PROT_NONE,
+				MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+		else
+			munmap((void *)from, to - from);
+	}
+}
+
+bool range_map(uint64_t base, size_t size)
+{
+	uint64_t end = base + size;
+	int saved = errno;
+	bool ok = base % PAGE == 0 && size % PAGE == 0 && end > base && end <= (uint64_t)1 << 47;
+
+	pthread_mutex_lock(&reserve_lock);
+	for (uint64_t from = base, to; ok && from < end; from = to) {
+		uint64_t c = from / CHUNK;
+		int how = have_chunk(c) ? MAP_FIXED : MAP_FIXED_NOREPLACE;
+
+		to = (c + 1) * CHUNK < end ? (c + 1) * CHUNK : end;
+		void *p = mmap((void *)from, to - from, PROT_READ | PROT_WRITE,
+			MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | how, -1, 0);
+
+		ok = p == (void *)from;
+		if (!ok && p != MAP_FAILED)
+			munmap(p, to - from);
+		if (!ok)
+			unmap(base, from);
+	}
+	pthread_mutex_unlock(&reserve_lock);
+	errno = saved;
+	return ok;
+}
+
+void range_unmap(uint64_t base, size_t size)
+{
+	int saved = errno;
+
+	pthread_mutex_lock(&reserve_lock);
+	unmap(base, base + size);
 	pthread_mutex_unlock(&reserve_lock);
 	errno = saved;
 }

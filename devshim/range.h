@@ -6,6 +6,7 @@
  * Thread rule: all functions may be called from any thread; a range is copied out, so that nobody holds a
  * pointer into the table. */
 #pragma once
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -19,6 +20,7 @@ enum range_kind {
 	/* a reserved address range (cuMemAddressReserve): device memory where it is mapped */
 	RANGE_VIRTUAL,
 	RANGE_MAPPED, /* cuMemMap: another may follow without a gap */
+	RANGE_MANAGED, /* both sides use it in place */
 	RANGE_HOST, /* cuMemHostAlloc, cuMemAllocHost: our mapping */
 	RANGE_REGISTERED, /* cuMemHostRegister: the application's memory */
 };
@@ -28,6 +30,7 @@ struct range {
 	size_t size; /* what was asked for */
 	enum range_kind kind;
 	bool sync_memops; /* CU_POINTER_ATTRIBUTE_SYNC_MEMOPS */
+	bool mirrored; /* kernels use it in place (mirror.h): the server has it, too */
 	unsigned flags; /* host kinds: flags of the call that made it */
 	int device; /* the application's ordinal */
 	uint64_t id; /* CU_POINTER_ATTRIBUTE_BUFFER_ID, never used twice */
@@ -43,12 +46,17 @@ static inline bool range_is_host(const struct range *r)
 static inline bool range_is_device(const struct range *r)
 {
 	return r->kind == RANGE_DEVICE || r->kind == RANGE_POOL || r->kind == RANGE_GLOBAL ||
-	       r->kind == RANGE_VIRTUAL || r->kind == RANGE_MAPPED;
+	       r->kind == RANGE_VIRTUAL || r->kind == RANGE_MAPPED || r->kind == RANGE_MANAGED;
+}
+/* Pinned memory that the server does not have: copies take it from here and put it here. */
+static inline bool range_is_here(const struct range *r)
+{
+	return range_is_host(r) && !r->mirrored;
 }
 /* Device memory of which the table knows the end: what goes past it is wrong. */
 static inline bool range_is_whole(const struct range *r)
 {
-	return r->kind == RANGE_DEVICE || r->kind == RANGE_POOL || r->kind == RANGE_GLOBAL;
+	return r->kind == RANGE_DEVICE || r->kind == RANGE_POOL || r->kind == RANGE_GLOBAL || r->mirrored;
 }
 /* n bytes from p on are known to be there. */
 static inline bool range_has(const struct range *r, uint64_t p, size_t n)
@@ -64,9 +72,25 @@ bool range_find(uint64_t p, struct range *out);
  * exactly one succeeds. */
 bool range_take(uint64_t base, enum range_kind kind, struct range *out);
 void range_set_sync_memops(uint64_t p, bool on);
+void range_set_mirrored(uint64_t base, bool on);
 /* Forgets all ranges of a context (its kind: RANGE_NONE stands for all kinds but the host ones), of a
  * module, or of a pool. */
 void range_drop_owner(enum range_kind kind, CUcontext owner);
 /* Keeps the application's own mappings out of an address range that the server gave. Where something lies
  * already the range stays as it is. */
 void range_reserve(uint64_t base, size_t size);
+/* Memory of the program's at whole pages of the server's address range; false where something lies already. */
+bool range_map(uint64_t base, size_t size);
+void range_unmap(uint64_t base, size_t size);
+
+/* Between which addresses all host ranges lie that there have been. */
+extern _Atomic uint64_t range_host_low, range_host_high;
+static inline bool range_any_host(void)
+{
+	return __builtin_expect(atomic_load_explicit(&range_host_high, memory_order_relaxed) != 0, 0);
+}
+static inline bool range_may_be_host(uint64_t p)
+{
+	return p >= atomic_load_explicit(&range_host_low, memory_order_relaxed) &&
+	       p < atomic_load_explicit(&range_host_high, memory_order_relaxed);
+}

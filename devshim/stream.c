@@ -11,9 +11,11 @@
 #include "devshim/event.h"
 #include "devshim/graph.h"
 #include "devshim/handle.h"
+#include "devshim/mirror.h"
 #include "devshim/upcall.h"
 #include "devshim/work.h"
 #include "wire/cuda.h"
+#include "wire/log.h"
 #include "cuda.calls.h"
 #include "cuda.remote.h"
 
@@ -109,7 +111,9 @@ CUresult cuStreamSynchronize(CUstream hStream)
 
 	if (r || !work_is_busy(w))
 		return r;
-	r = remote_cuStreamSynchronize(hStream);
+	r = mirror_send(false);
+	if (!r)
+		r = remote_cuStreamSynchronize(hStream);
 	if (!r)
 		work_done(w, mark);
 	return r;
@@ -123,7 +127,9 @@ CUresult cuCtxSynchronize(void)
 
 	if (r || !work_context_busy(c))
 		return r;
-	r = remote_cuCtxSynchronize();
+	r = mirror_send(false);
+	if (!r)
+		r = remote_cuCtxSynchronize();
 	if (!r)
 		work_context_done(c, mark);
 	return r;
@@ -304,6 +310,10 @@ static CUresult post_value(
 	CUresult r = find(s, &w);
 
 	if (!r)
+		r = mirror_use(addr);
+	if (!r)
+		r = mirror_send(false);
+	if (!r)
 		r = call_begin(&c, id);
 	if (r)
 		return r;
@@ -376,6 +386,7 @@ static void run_host_function(void *arg)
 	struct host_function *h = arg;
 	struct thread *t = thread_self();
 
+	mirror_fetch();
 	if (t)
 		t->host_function = true;
 	if (h->fn)
@@ -384,6 +395,9 @@ static void run_host_function(void *arg)
 		h->callback(h->stream, CUDA_SUCCESS, h->data);
 	if (t)
 		t->host_function = false;
+	/* What stands behind it on the stream finds what it wrote. */
+	if (mirror_send(true))
+		log_error("what a host function wrote did not reach the server");
 	if (!h->work)
 		return;
 	if (!copy_untold(h->work))

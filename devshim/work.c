@@ -14,6 +14,7 @@
 #include "cuda.calls.h"
 #include "devshim/call.h"
 #include "devshim/handle.h"
+#include "devshim/mirror.h"
 
 #define ROOM_MS 50 /* for host functions to go on */
 
@@ -262,8 +263,10 @@ bool work_wait_room(struct work *w)
 	return false;
 }
 
+/* Whoever reads of these numbers that work is done finds in memory what kernels wrote there. */
 void work_done(struct work *w, uint64_t mark)
 {
+	mirror_fetch();
 	if (!w)
 		return;
 	/* Waiting for one thread's default stream says nothing about the others that share the entry. */
@@ -278,7 +281,7 @@ void work_done(struct work *w, uint64_t mark)
 	raise_to(&w->set->per_thread.done, mark);
 }
 
-void work_context_done(struct context *c, uint64_t mark)
+static void context_done(struct context *c, uint64_t mark)
 {
 	struct stream_set *s = set_find(c);
 
@@ -291,11 +294,17 @@ void work_context_done(struct context *c, uint64_t mark)
 	raise_to(&s->done, mark);
 }
 
+void work_context_done(struct context *c, uint64_t mark)
+{
+	mirror_fetch();
+	context_done(c, mark);
+}
+
 void work_context_died(struct context *c)
 {
 	struct stream_set *s = set_find(c);
 
-	work_context_done(c, work_mark());
+	context_done(c, work_mark());
 	if (!s)
 		return;
 	/* Default streams of the context that follows are others. */

@@ -73,8 +73,9 @@ void work_done(struct work *w, uint64_t mark);
 void work_context_done(struct context *c, uint64_t mark);
 /* The context has died, and its work with it. */
 void work_context_died(struct context *c);
-/* The work of one record and of those before it on its stream is done. Says nothing about a per-thread
- * default stream, which several threads share. */
+/* The work of one record and of those before it on its stream is done; what kernels wrote into memory that the
+ * program has, too, was fetched. Says nothing about a per-thread default stream, which several threads
+ * share. */
 void work_done_until(struct work *w, uint64_t seq);
 
 /* Captures under way in the process: while there are any, nothing is answered from here. */

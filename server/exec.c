@@ -8,6 +8,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "server/mirror.h"
 #include "server/nvml.h"
 #include "server/state.h"
 #include "wire/log.h"
@@ -276,6 +277,8 @@ CUresult exec_run(struct exec *x)
 		if (!nvml_call)
 			set_context(x);
 		r = e->serve(x);
+		if (__builtin_expect(mirror_count != 0, 0) && !nvml_call)
+			mirror_after(e->name, r ? 0 : x->first_id);
 		if (!r && x->first_id && (strstr(e->name, "Destroy") || strstr(e->name, "Unload")))
 			handle_drop(s->handles, x->first_id);
 	}

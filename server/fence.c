@@ -5,7 +5,8 @@
  * inaccessible pages: whatever the driver maps then comes to lie below, where programs have nothing. The
  * pages cost no memory.
  *
- * Thread rule: once, while the process has one thread. */
+ * Thread rule: fence_build once, while the process has one thread; what it has filled does not change after it.
+ * Of fence_open and fence_close the caller sees to it that two do not concern the same pages. */
 #include "server/fence.h"
 
 #include <errno.h>
@@ -15,12 +16,16 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
+#include "wire/log.h"
 
 /* There when the thread sanitizer is: it allows mappings nowhere but where the fence goes. */
 extern void __tsan_init(void) __attribute__((weak));
 
 /* The main thread's stack grows down into the hole below it; mmap does not look there. */
 #define STACK_ROOM (64ull << 20)
+
+static struct { uint64_t from, to; } filled[4096];
+static unsigned fills;
 
 static int fill(uint64_t from, uint64_t to)
 {
@@ -34,6 +39,10 @@ static int fill(uint64_t from, uint64_t to)
 		munmap(p, to - from);
 		return -EEXIST;
 	}
+	if (fills < sizeof filled / sizeof *filled) {
+		filled[fills].from = from;
+		filled[fills++].to = to;
+	}
 	return 1;
 }
 
@@ -42,7 +51,7 @@ int fence_build(void)
 	/* The list is read first: reading may map memory. */
 	static struct { uint64_t from, to; bool stack; } map[4096];
 	uint64_t at = FENCE_LOW;
-	int n = 0, filled = 0, r;
+	int n = 0, r;
 	FILE *f;
 	char line[512];
 
@@ -71,9 +80,28 @@ int fence_build(void)
 		 * that one stays open. */
 		if (r < 0 && r != -EEXIST && r != -EPERM)
 			return r;
-		filled += r > 0;
 		if (i < n && map[i].to > at)
 			at = map[i].to;
 	}
-	return filled;
+	return (int)fills;
+}
+
+static bool map(uint64_t from, uint64_t to, int protection)
+{
+	return mmap((void *)from, to - from, protection,
+			MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0) != MAP_FAILED;
+}
+
+bool fence_open(uint64_t from, uint64_t to)
+{
+	for (unsigned i = 0; i < fills; i++)
+		if (filled[i].from <= from && from < to && to <= filled[i].to)
+			return map(from, to, PROT_READ | PROT_WRITE);
+	return false;
+}
+
+void fence_close(uint64_t from, uint64_t to)
+{
+	if (!map(from, to, PROT_NONE))
+		log_error("fence at %#" PRIx64 ": %m", from);
 }

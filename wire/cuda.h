@@ -117,7 +117,7 @@ CUresult cuKernelGetLibrary(CUlibrary *pLib, CUkernel kernel) LOCAL SINCE(12050)
 CUresult cuLibraryGetGlobal(CUdeviceptr *dptr OPTIONAL, size_t *bytes OPTIONAL, CUlibrary library,
 		const char *name STRING) SHIM SINCE(12000);
 CUresult cuLibraryGetManaged(CUdeviceptr *dptr, size_t *bytes, CUlibrary library, const char *name STRING)
-		SHIM SINCE(12000);
+		SHIM SERVE SINCE(12000);
 CUresult cuLibraryGetUnifiedFunction(void **fptr, CUlibrary library, const char *symbol)
 		UNSUPPORTED("the legacy interface is not remoted") SINCE(12000);
 CUresult cuKernelGetAttribute(int *pi, CUfunction_attribute attrib, CUkernel kernel, CUdevice dev)
@@ -137,10 +137,9 @@ CUresult cuMemGetAddressRange_v2(CUdeviceptr *pbase OPTIONAL, size_t *psize OPTI
 CUresult cuMemAllocHost_v2(void **pp, size_t bytesize) LOCAL SINCE(3020);
 CUresult cuMemFreeHost(void *p) LOCAL SINCE(2000);
 CUresult cuMemHostAlloc(void **pp, size_t bytesize, unsigned int Flags) LOCAL SINCE(2020);
-CUresult cuMemHostGetDevicePointer_v2(CUdeviceptr *pdptr, void *p, unsigned int Flags) LOCAL SINCE(3020);
+CUresult cuMemHostGetDevicePointer_v2(CUdeviceptr *pdptr, void *p, unsigned int Flags) HAND SINCE(3020);
 CUresult cuMemHostGetFlags(unsigned int *pFlags, void *p) LOCAL SINCE(2030);
-CUresult cuMemAllocManaged(CUdeviceptr *dptr, size_t bytesize, unsigned int flags)
-		UNSUPPORTED("managed memory is not remoted") SINCE(6000);
+CUresult cuMemAllocManaged(CUdeviceptr *dptr, size_t bytesize, unsigned int flags) HAND SINCE(6000);
 CUresult cuDeviceRegisterAsyncNotification(CUdevice device, CUasyncCallback callbackFunc, void *userData,
 		CUasyncCallbackHandle *callback) UNSUPPORTED("driver call-backs are not remoted") SINCE(12040);
 CUresult cuDeviceUnregisterAsyncNotification(CUdevice device, CUasyncCallbackHandle callback)
@@ -239,13 +238,12 @@ CUresult cuMulticastUnbind(CUmemGenericAllocationHandle mcHandle, CUdevice dev, 
 CUresult cuMulticastGetGranularity(size_t *granularity, const CUmulticastObjectProp *prop,
 		CUmulticastGranularity_flags option) UNSUPPORTED("multicast objects are not remoted") SINCE(12010);
 CUresult cuPointerGetAttribute(void *data, CUpointer_attribute attribute, CUdeviceptr ptr) LOCAL SINCE(4000);
-CUresult cuMemAdvise_v2(CUdeviceptr devPtr, size_t count, CUmem_advise advice, CUmemLocation location)
-		UNSUPPORTED("managed memory is not remoted") SINCE(12020);
-CUresult cuMemRangeGetAttribute(void *data, size_t dataSize, CUmem_range_attribute attribute,
-		CUdeviceptr devPtr, size_t count) UNSUPPORTED("managed memory is not remoted") SINCE(8000);
+CUresult cuMemAdvise_v2(CUdeviceptr devPtr, size_t count, CUmem_advise advice,
+		CUmemLocation location ORDINAL()) SHIM SINCE(12020);
+CUresult cuMemRangeGetAttribute(void *data BYTES(dataSize), size_t dataSize, CUmem_range_attribute attribute,
+		CUdeviceptr devPtr, size_t count) SHIM SINCE(8000);
 CUresult cuMemRangeGetAttributes(void **data, size_t *dataSizes, CUmem_range_attribute *attributes,
-		size_t numAttributes, CUdeviceptr devPtr, size_t count)
-		UNSUPPORTED("managed memory is not remoted") SINCE(8000);
+		size_t numAttributes, CUdeviceptr devPtr, size_t count) LOCAL SINCE(8000);
 CUresult cuPointerSetAttribute(const void *value, CUpointer_attribute attribute, CUdeviceptr ptr)
 		LOCAL SINCE(6000);
 CUresult cuPointerGetAttributes(unsigned int numAttributes, CUpointer_attribute *attributes, void **data,
@@ -836,7 +834,7 @@ CUresult cuStreamWaitEvent(CUstream hStream, CUevent hEvent, unsigned int Flags)
 CUresult cuStreamAddCallback(CUstream hStream, CUstreamCallback callback, void *userData,
 		unsigned int flags) LOCAL SINCE(5000) PTSZ(7000);
 CUresult cuStreamAttachMemAsync(CUstream hStream, CUdeviceptr dptr, size_t length, unsigned int flags)
-		UNSUPPORTED("managed memory is not remoted") SINCE(6000) PTSZ(7000);
+		SHIM SINCE(6000) PTSZ(7000);
 CUresult cuStreamQuery(CUstream hStream) SHIM SINCE(2000) PTSZ(7000);
 CUresult cuStreamSynchronize(CUstream hStream) SHIM SINCE(2000) PTSZ(7000);
 CUresult cuEventRecord(CUevent hEvent, CUstream hStream) SHIM SINCE(2000) PTSZ(7000);
@@ -873,11 +871,11 @@ CUresult cuStreamWaitValue64_v2(CUstream stream, CUdeviceptr addr, cuuint64_t va
 CUresult cuStreamBatchMemOp_v2(CUstream stream, unsigned int count, CUstreamBatchMemOpParams *paramArray COUNT(count) IN RAW,
 		unsigned int flags) SHIM SINCE(11070) PTSZ(11070);
 CUresult cuMemPrefetchAsync(CUdeviceptr devPtr, size_t count, CUdevice dstDevice, CUstream hStream)
-		UNSUPPORTED("managed memory is not remoted") SINCE(8000) PTSZ(8000);
-CUresult cuMemPrefetchAsync_v2(CUdeviceptr devPtr, size_t count, CUmemLocation location,
-		unsigned int flags, CUstream hStream) UNSUPPORTED("managed memory is not remoted") SINCE(12020) PTSZ(12020);
+		LOCAL SINCE(8000) PTSZ(8000);
+CUresult cuMemPrefetchAsync_v2(CUdeviceptr devPtr, size_t count, CUmemLocation location ORDINAL(),
+		unsigned int flags, CUstream hStream) SHIM SINCE(12020) PTSZ(12020);
 CUresult cuMemAdvise(CUdeviceptr devPtr, size_t count, CUmem_advise advice, CUdevice device)
-		UNSUPPORTED("managed memory is not remoted") SINCE(8000);
+		LOCAL SINCE(8000);
 CUresult cuMemPrefetchBatchAsync(CUdeviceptr *dptrs, size_t *sizes, size_t count,
 		CUmemLocation *prefetchLocs, size_t *prefetchLocIdxs,
 		size_t numPrefetchLocs, unsigned long long flags, CUstream hStream)

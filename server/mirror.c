@@ -1,0 +1,394 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Memory that program and GPU use in place, at the server (wire/mirror.h): managed memory as the driver
+ * allocates it, and memory of ours at the addresses of the program's pinned memory, mapped over the session's
+ * fence and registered with the driver, so that kernels reach it at the same addresses. It is read and
+ * written by the CPU like any program's own.
+ *
+ * Thread rule: the mirror threads of records; `lock` guards the list and all that hangs on it. */
+#include "server/mirror.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "server/fence.h"
+#include "server/handle.h"
+#include "server/serve.h"
+#include "server/state.h"
+#include "wire/limits.h"
+#include "wire/log.h"
+#include "wire/mirror.h"
+#include "cuda.calls.h"
+
+#define PAGE ((uint64_t)4096)
+
+struct mirror {
+	struct mirror *next;        /* by address */
+	uint64_t base, size;
+	uint8_t *agreed;
+	uint64_t owner;             /* of managed memory */
+	uint64_t from, to;          /* pages that we have mapped; none of managed memory */
+	bool fenced;                /* over the fence */
+};
+
+_Atomic unsigned mirror_count;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct mirror *first;
+static uint64_t bytes;
+
+static uint8_t *memory(const struct mirror *m)
+{
+	return (uint8_t *)(uintptr_t)m->base;
+}
+
+/* ---- the list, under the lock */
+
+static struct mirror **place(uint64_t base)
+{
+	struct mirror **at = &first;
+
+	while (*at && (*at)->base < base)
+		at = &(*at)->next;
+	return at;
+}
+
+static struct mirror *holder(uint64_t p, uint64_t n)
+{
+	for (struct mirror *m = first; m && m->base <= p; m = m->next)
+		if (p - m->base < m->size && n <= m->size - (p - m->base))
+			return m;
+	return NULL;
+}
+
+static CUresult add(const struct mirror *made)
+{
+	struct mirror *m, **at = place(made->base);
+	uint64_t end = made->base + made->size;
+
+	for (m = first; m; m = m->next)
+		if (m->base < end && made->base < m->base + m->size)
+			return CUDA_ERROR_INVALID_VALUE;
+	if (mirror_count >= LIMIT_MIRRORS || made->size > LIMIT_MIRROR || bytes > LIMIT_MIRROR - made->size) {
+		log_warning("memory used in place: %llu bytes in %u ranges, and %llu more are refused",
+				(unsigned long long)bytes, mirror_count, (unsigned long long)made->size);
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	}
+	m = malloc(sizeof *m);
+	if (!m)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	*m = *made;
+	/* Zeros: that is what either end begins with. */
+	m->agreed = mmap(NULL, m->size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
+			-1, 0);
+	if (m->agreed == MAP_FAILED) {
+		free(m);
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	}
+	m->next = *at;
+	*at = m;
+	bytes += m->size;
+	mirror_count++;
+	return CUDA_SUCCESS;
+}
+
+static void unmap(const struct mirror *m)
+{
+	void *p = (void *)(uintptr_t)m->from;
+	size_t n = m->to - m->from;
+
+	if (m->fenced)
+		fence_close(m->from, m->to);
+	else if (n)
+		munmap(p, n);
+}
+
+static void drop(struct mirror **at)
+{
+	struct mirror *m = *at;
+
+	*at = m->next;
+	if (m->to > m->from) {
+		/* A context that has died took the registration with it. */
+		drv.cuMemHostUnregister((void *)(uintptr_t)m->from);
+		unmap(m);
+	}
+	munmap(m->agreed, m->size);
+	bytes -= m->size;
+	mirror_count--;
+	free(m);
+}
+
+/* ---- making and ending */
+
+CUresult mirror_add_managed(uint64_t base, size_t size, uint64_t owner)
+{
+	struct mirror m = {.base = base, .size = size, .owner = owner};
+	CUresult r;
+
+	pthread_mutex_lock(&lock);
+	r = add(&m);
+	pthread_mutex_unlock(&lock);
+	return r;
+}
+
+/* Pages of ours at the program's addresses. Nothing of this process lies inside the fence; outside of it only
+ * what is free is taken. */
+static bool map(struct mirror *m)
+{
+	int how = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
+	void *p;
+
+	m->fenced = fence_open(m->from, m->to);
+	if (m->fenced)
+		return true;
+	p = mmap((void *)(uintptr_t)m->from, m->to - m->from, PROT_READ | PROT_WRITE,
+			how | MAP_FIXED_NOREPLACE, -1, 0);
+	if (p != MAP_FAILED && (uint64_t)(uintptr_t)p != m->from) {
+		munmap(p, m->to - m->from);
+		p = MAP_FAILED;
+	}
+	return p != MAP_FAILED;
+}
+
+/* [MAKE, address, bytes] */
+static CUresult make(uint64_t base, uint64_t size)
+{
+	CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
+	struct mirror m = {.base = base, .size = size}, *o;
+	CUdeviceptr p = 0;
+	CUresult r;
+
+	if (!base || !size || size > LIMIT_MIRROR || base >= 1ull << 47 || base + size > 1ull << 47)
+		return CUDA_ERROR_INVALID_VALUE;
+	m.from = base / PAGE * PAGE;
+	m.to = (base + size + PAGE - 1) / PAGE * PAGE;
+	for (o = first; o; o = o->next)
+		if (o->from < m.to && m.from < o->to) {
+			log_warning("two pinned ranges share the page at %#llx",
+					(unsigned long long)(o->from > m.from ? o->from : m.from));
+			return CUDA_ERROR_OUT_OF_MEMORY;
+		}
+	if (!map(&m)) {
+		log_warning("pinned memory of the program at %#llx: the address is in use here",
+				(unsigned long long)base);
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	}
+	drv.cuThreadExchangeStreamCaptureMode(&mode);
+	r = drv.cuMemHostRegister_v2((void *)(uintptr_t)m.from, m.to - m.from,
+			CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP);
+	if (!r) {
+		r = drv.cuMemHostGetDevicePointer_v2(&p, (void *)(uintptr_t)m.from, 0);
+		if (!r && p != m.from)
+			r = CUDA_ERROR_NOT_SUPPORTED;
+		if (!r)
+			r = add(&m);
+		if (r)
+			drv.cuMemHostUnregister((void *)(uintptr_t)m.from);
+	}
+	drv.cuThreadExchangeStreamCaptureMode(&mode);
+	if (r)
+		unmap(&m);
+	return r;
+}
+
+/* True when managed memory is still the driver's. */
+static bool lives(const struct mirror *m)
+{
+	unsigned managed = 0;
+	CUresult r;
+
+	if (HANDLE_TYPE(m->owner) == HANDLE_CUlibrary)
+		return true;
+	if (!context_real(session_self(), m->owner))
+		return false;
+	r = drv.cuPointerGetAttribute(&managed, CU_POINTER_ATTRIBUTE_IS_MANAGED, m->base);
+	return r ? r != CUDA_ERROR_INVALID_VALUE : managed;
+}
+
+void mirror_after(const char *name, uint64_t gone)
+{
+	if (!strstr(name, "Free") && !strstr(name, "Destroy") && !strstr(name, "Unload") &&
+			!strstr(name, "Reset") && !strstr(name, "Release"))
+		return;
+	pthread_mutex_lock(&lock);
+	for (struct mirror **at = &first, *m; (m = *at);) {
+		if (m->from == m->to && ((gone && m->owner == gone) || !lives(m)))
+			drop(at);
+		else
+			at = &m->next;
+	}
+	pthread_mutex_unlock(&lock);
+}
+
+/* ---- exchanging */
+
+/* [SEND, address, bytes], bulk */
+static CUresult take(const uint8_t *fresh, uint64_t p, uint64_t n)
+{
+	struct mirror *m = holder(p, n);
+
+	if (!m)
+		return SERVE_BAD;
+	mirror_merge(memory(m) + (p - m->base), m->agreed + (p - m->base), fresh, n);
+	return CUDA_SUCCESS;
+}
+
+struct run {
+	struct mirror *m;
+	size_t at, n;
+};
+
+/* [FETCH, address] */
+static CUresult give(struct exec *x, uint64_t from)
+{
+	struct run *run = exec_alloc(x, MIRROR_RUNS * sizeof *run);
+	size_t count = 0, total = 0, n, at;
+	uint64_t next = 0;
+	uint8_t *p;
+
+	if (!run)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	for (struct mirror *m = first; m && !next; m = m->next) {
+		if (m->base + m->size <= from)
+			continue;
+		at = from > m->base ? (from - m->base) / MIRROR_BLOCK * MIRROR_BLOCK : 0;
+		for (; at < m->size; at += n) {
+			if (count == MIRROR_RUNS || total + MIRROR_BLOCK > MIRROR_PIECE) {
+				next = m->base + at;
+				break;
+			}
+			at = mirror_changed(memory(m), m->agreed, m->size, at, MIRROR_PIECE - total, &n);
+			if (!n)
+				continue;
+			/* A kernel may go on writing: what is taken here is agreed, whatever follows. */
+			memcpy(m->agreed + at, memory(m) + at, n);
+			run[count++] = (struct run){m, at, n};
+			total += n;
+		}
+	}
+	p = exec_alloc(x, total);
+	if (!p)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	x->bulk = p;
+	x->bulk_len = total;
+	put_u64(&x->out, next);
+	put_array(&x->out, count * 2);
+	for (size_t i = 0; i < count; i++) {
+		put_u64(&x->out, run[i].m->base + run[i].at);
+		put_u64(&x->out, run[i].n);
+		memcpy(p, run[i].m->agreed + run[i].at, run[i].n);
+		p += run[i].n;
+	}
+	return CUDA_SUCCESS;
+}
+
+static CUresult forget(uint64_t base)
+{
+	struct mirror **at = place(base);
+
+	if (*at && (*at)->base == base)
+		drop(at);
+	return CUDA_SUCCESS;
+}
+
+/* wire/mirror.h */
+CUresult serve_cuMemHostGetDevicePointer_v2(struct exec *x)
+{
+	uint64_t op = get_u64(&x->in), p = get_u64(&x->in);
+	uint64_t n = op == MIRROR_MAKE || op == MIRROR_SEND ? get_u64(&x->in) : 0;
+	CUresult r = SERVE_BAD;
+
+	uint8_t *fresh = NULL;
+
+	if (!get_end(&x->in))
+		return SERVE_BAD;
+	if (op == MIRROR_SEND) {
+		if (!n || n > MIRROR_PIECE || n != x->frame.bulk_len)
+			return SERVE_BAD;
+		fresh = exec_bulk_all(x, MIRROR_PIECE);
+		if (!fresh)
+			return CUDA_ERROR_OUT_OF_MEMORY;
+	}
+	pthread_mutex_lock(&lock);
+	switch (op) {
+	case MIRROR_MAKE: r = make(p, n); break;
+	case MIRROR_DROP: r = forget(p); break;
+	case MIRROR_SEND: r = take(fresh, p, n); break;
+	case MIRROR_FETCH: r = give(x, p); break;
+	default: break;
+	}
+	pthread_mutex_unlock(&lock);
+	return r;
+}
+
+/* Where the CPU may not touch managed memory while kernels run, it cannot be kept equal. */
+static bool usable(void)
+{
+	CUdevice device;
+	int concurrent = 0;
+
+	if (session_soft(session_self()))
+		return true;
+	return !drv.cuCtxGetDevice(&device) &&
+	       !drv.cuDeviceGetAttribute(&concurrent, CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS,
+				device) &&
+	       concurrent;
+}
+
+/* [bytes, flags] */
+CUresult serve_cuMemAllocManaged(struct exec *x)
+{
+	uint64_t n = get_u64(&x->in), flags = get_u64(&x->in);
+	CUdeviceptr p = 0;
+	CUresult r;
+
+	if (!get_end(&x->in))
+		return SERVE_BAD;
+	r = drv.cuMemAllocManaged(&p, n, (unsigned)flags);
+	if (!r && !usable()) {
+		log_warning("this device's managed memory may not be touched while kernels run");
+		r = CUDA_ERROR_NOT_SUPPORTED;
+	}
+	if (!r)
+		r = mirror_add_managed(p, n, x->frame.ctx);
+	if (r && p)
+		drv.cuMemFree_v2(p);
+	if (!r)
+		put_u64(&x->out, p);
+	return r;
+}
+
+/* [library, name] */
+CUresult serve_cuLibraryGetManaged(struct exec *x)
+{
+	CUlibrary library = exec_handle(x, HANDLE_CUlibrary);
+	uint64_t id = x->first_id;
+	char *name = exec_alloc(x, LIMIT_STRING + 1);
+	CUdeviceptr p = 0;
+	size_t n = 0;
+	bool known;
+	CUresult r;
+
+	if (!name)
+		return SERVE_BAD;
+	get_text(&x->in, name, LIMIT_STRING + 1);
+	if (!get_end(&x->in))
+		return SERVE_BAD;
+	if (x->bad_handle)
+		return x->handle_code;
+	r = drv.cuLibraryGetManaged(&p, &n, library, name);
+	if (!r && n) {
+		pthread_mutex_lock(&lock);
+		known = holder(p, n);
+		pthread_mutex_unlock(&lock);
+		if (!known)
+			r = mirror_add_managed(p, n, id);
+	}
+	if (!r) {
+		put_u64(&x->out, p);
+		put_u64(&x->out, n);
+	}
+	return r;
+}
