@@ -5,15 +5,18 @@
  * Thread rule: as nvml.h; NVML itself is thread-safe. */
 #include "server/nvml.h"
 
+#include <dirent.h>
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <unistd.h>
 
 #include "wire/log.h"
 
+#define PROGRAM "/memfd:scuda:" /* of the file that a session process holds, then the program's name */
 #define NAME "scuda-"           /* of a session process, then the program's pid: at most 15 characters */
 
 struct nvml_driver nvml;
@@ -74,12 +77,17 @@ bool nvml_free_memory(const char *pci_bus_id, uint64_t *free_bytes)
 	return true;
 }
 
-void nvml_announce(unsigned client_pid)
+void nvml_announce(unsigned client_pid, const char *program)
 {
-	char name[16];
+	char name[16], file[80];
+	static int held = -1;
 
 	snprintf(name, sizeof name, NAME "%u", client_pid);
 	prctl(PR_SET_NAME, name);
+	/* A process has no other place where others find a longer name. */
+	snprintf(file, sizeof file, "scuda:%.64s", program);
+	if (held < 0)
+		held = memfd_create(file, MFD_CLOEXEC);
 }
 
 unsigned nvml_client_pid(unsigned pid)
@@ -100,12 +108,15 @@ unsigned nvml_client_pid(unsigned pid)
 
 /* ---- whose process ---- */
 
-#define PROCESSES(name, info) \
-static nvmlReturn_t (*real_##name)(nvmlDevice_t, unsigned *, info *); \
+/* Of all of these functions that tell processes by their pids, each is replaced by one that translates them. */
+#define REAL(name) static __typeof__(nvml.name) real_##name;
+
+#define PROCESSES(name, info) REAL(name) \
 static nvmlReturn_t translated_##name(nvmlDevice_t device, unsigned *n, info *infos) \
 { \
+	unsigned room = n && infos ? *n : 0; \
 	nvmlReturn_t r = real_##name(device, n, infos); \
-	for (unsigned i = 0; !r && infos && i < *n; i++) \
+	for (unsigned i = 0; !r && i < room && i < *n; i++) \
 		infos[i].pid = nvml_client_pid(infos[i].pid); \
 	return r; \
 }
@@ -113,6 +124,109 @@ static nvmlReturn_t translated_##name(nvmlDevice_t device, unsigned *n, info *in
 PROCESSES(nvmlDeviceGetComputeRunningProcesses_v3, nvmlProcessInfo_t)
 PROCESSES(nvmlDeviceGetGraphicsRunningProcesses_v3, nvmlProcessInfo_t)
 PROCESSES(nvmlDeviceGetMPSComputeRunningProcesses_v3, nvmlProcessInfo_t)
+#undef PROCESSES
+
+REAL(nvmlDeviceGetProcessUtilization)
+static nvmlReturn_t translated_nvmlDeviceGetProcessUtilization(nvmlDevice_t device,
+		nvmlProcessUtilizationSample_t *samples, unsigned *n, unsigned long long since)
+{
+	unsigned room = n && samples ? *n : 0;
+	nvmlReturn_t r = real_nvmlDeviceGetProcessUtilization(device, samples, n, since);
+
+	for (unsigned i = 0; !r && i < room && i < *n; i++)
+		samples[i].pid = nvml_client_pid(samples[i].pid);
+	return r;
+}
+
+REAL(nvmlDeviceGetProcessesUtilizationInfo)
+static nvmlReturn_t translated_nvmlDeviceGetProcessesUtilizationInfo(nvmlDevice_t device,
+		nvmlProcessesUtilizationInfo_t *info)
+{
+	unsigned room = info->procUtilArray ? info->processSamplesCount : 0;
+	nvmlReturn_t r = real_nvmlDeviceGetProcessesUtilizationInfo(device, info);
+
+	for (unsigned i = 0; !r && i < room && i < info->processSamplesCount; i++)
+		info->procUtilArray[i].pid = nvml_client_pid(info->procUtilArray[i].pid);
+	return r;
+}
+
+REAL(nvmlDeviceGetRunningProcessDetailList)
+static nvmlReturn_t translated_nvmlDeviceGetRunningProcessDetailList(nvmlDevice_t device,
+		nvmlProcessDetailList_t *list)
+{
+	unsigned room = list->procArray ? list->numProcArrayEntries : 0;
+	nvmlReturn_t r = real_nvmlDeviceGetRunningProcessDetailList(device, list);
+
+	for (unsigned i = 0; !r && i < room && i < list->numProcArrayEntries; i++)
+		list->procArray[i].pid = nvml_client_pid(list->procArray[i].pid);
+	return r;
+}
+
+REAL(nvmlDeviceGetAccountingPids)
+static nvmlReturn_t translated_nvmlDeviceGetAccountingPids(nvmlDevice_t device, unsigned *n, unsigned *pids)
+{
+	unsigned room = n && pids ? *n : 0;
+	nvmlReturn_t r = real_nvmlDeviceGetAccountingPids(device, n, pids);
+
+	for (unsigned i = 0; !r && i < room && i < *n; i++)
+		pids[i] = nvml_client_pid(pids[i]);
+	return r;
+}
+
+/* The process of the session that works for a client, else `client` itself. */
+static unsigned session_pid(unsigned client)
+{
+	DIR *d = opendir("/proc");
+	unsigned found = client;
+	struct dirent *e;
+
+	while (d && found == client && (e = readdir(d))) {
+		unsigned pid = (unsigned)strtoul(e->d_name, NULL, 10);
+
+		if (pid && pid != client && nvml_client_pid(pid) == client)
+			found = pid;
+	}
+	if (d)
+		closedir(d);
+	return found;
+}
+
+REAL(nvmlDeviceGetAccountingStats)
+static nvmlReturn_t translated_nvmlDeviceGetAccountingStats(nvmlDevice_t device, unsigned pid,
+		nvmlAccountingStats_t *stats)
+{
+	return real_nvmlDeviceGetAccountingStats(device, session_pid(pid), stats);
+}
+
+/* The name that a session's hello told is the name of a memory file that the session holds. */
+REAL(nvmlSystemGetProcessName)
+static nvmlReturn_t translated_nvmlSystemGetProcessName(unsigned pid, char *name, unsigned length)
+{
+	unsigned session = session_pid(pid);
+	char path[64], target[256];
+	struct dirent *e;
+	bool found = false;
+	ssize_t n;
+	DIR *d;
+
+	snprintf(path, sizeof path, "/proc/%u/fd", session);
+	d = session != pid && name && length ? opendir(path) : NULL;
+	while (d && !found && (e = readdir(d))) {
+		n = readlinkat(dirfd(d), e->d_name, target, sizeof target - 1);
+		if (n <= (ssize_t)strlen(PROGRAM) || strncmp(target, PROGRAM, strlen(PROGRAM)))
+			continue;
+		target[n] = 0;
+		char *deleted = strstr(target, " (deleted)");
+		if (deleted)
+			*deleted = 0;
+		snprintf(name, length, "%s", target + strlen(PROGRAM));
+		found = true;
+	}
+	if (d)
+		closedir(d);
+	return found ? NVML_SUCCESS : real_nvmlSystemGetProcessName(pid, name, length);
+}
+#undef REAL
 
 void nvml_translate_processes(void)
 {
@@ -120,6 +234,12 @@ void nvml_translate_processes(void)
 	TRANSLATE(nvmlDeviceGetComputeRunningProcesses_v3);
 	TRANSLATE(nvmlDeviceGetGraphicsRunningProcesses_v3);
 	TRANSLATE(nvmlDeviceGetMPSComputeRunningProcesses_v3);
+	TRANSLATE(nvmlDeviceGetProcessUtilization);
+	TRANSLATE(nvmlDeviceGetProcessesUtilizationInfo);
+	TRANSLATE(nvmlDeviceGetRunningProcessDetailList);
+	TRANSLATE(nvmlDeviceGetAccountingPids);
+	TRANSLATE(nvmlDeviceGetAccountingStats);
+	TRANSLATE(nvmlSystemGetProcessName);
 #undef TRANSLATE
 }
 

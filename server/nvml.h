@@ -27,5 +27,5 @@ void nvml_driver_version(char *out, size_t cap);
 bool nvml_free_memory(const char *pci_bus_id, uint64_t *free_bytes);
 /* The process that a session's process works for: the program's pid as its hello told it, or `pid` itself when that is no session of this server. */
 unsigned nvml_client_pid(unsigned pid);
-/* Makes this process known to nvml_client_pid. */
-void nvml_announce(unsigned client_pid);
+/* Makes this process, a session's, known to nvml_client_pid, and the program's name to who lists processes. */
+void nvml_announce(unsigned client_pid, const char *program);

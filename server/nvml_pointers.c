@@ -174,6 +174,9 @@ static void put_known_device(struct exec *x, unsigned i)
 	put_u64(&x->out, n);
 	put_i64(&x->out, nvml.nvmlDeviceGetPciInfo_v3(device, &pci));
 	put_bytes(&x->out, &pci, sizeof pci);
+	n = 0;
+	put_i64(&x->out, nvml.nvmlDeviceGetMaxMigDeviceCount(device, &n));
+	put_u64(&x->out, n);
 }
 
 CUresult serve_nvmlScudaDevices(struct exec *x)

@@ -4,8 +4,8 @@
  *
  * Thread rule: any thread; `lock` guards the list, and is held while it is fetched. */
 #include <pthread.h>
-#include <stdio.h>
-#include "devshim/nvml/call.h"
+#include <time.h>
+#include "devshim/nvml/ahead.h"
 #include "nvml.calls.h"
 #include "nvml.remote.h"
 #include "wire/limits.h"
@@ -20,14 +20,15 @@ struct device {
 	int result;                 /* of the handle: the rest is there when it is 0 */
 	nvmlDevice_t handle;
 	struct text name, uuid, serial;
-	int index_result, minor_result, pci_result;
-	unsigned index, minor;
+	int index_result, minor_result, pci_result, mig_result;
+	unsigned index, minor, mig; /* mig: how many MIG devices there may be */
 	nvmlPciInfo_t pci;
 };
 
 static struct {
 	pthread_mutex_t lock;
 	unsigned session;           /* whose answers these are; 0: none */
+	int64_t fetched;            /* ms */
 	struct text driver_version, nvml_version;
 	int cuda_result, cuda_version, count_result;
 	unsigned count;
@@ -55,6 +56,8 @@ static void take_device(struct call *c, struct device *d)
 	d->minor = (unsigned)get_u64(&c->in);
 	d->pci_result = (int)get_i64(&c->in);
 	get_bytes(&c->in, &d->pci, sizeof d->pci);
+	d->mig_result = (int)get_i64(&c->in);
+	d->mig = (unsigned)get_u64(&c->in);
 }
 
 /* The lock is held. 0, or a code as call_wait gives it. */
@@ -84,6 +87,14 @@ static int fetch(void)
 	return call_end(&c, r);
 }
 
+static int64_t now_ms(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
+}
+
 /* Locks, with the list there; false, unlocked, when it cannot be had: then the call goes to the server. */
 static bool enter(void)
 {
@@ -94,8 +105,10 @@ static bool enter(void)
 	if (call_begin(&c, CALL_nvmlScudaDevices))
 		return false;
 	pthread_mutex_lock(&known.lock);
-	if (known.session != session && !fetch())
+	if (known.session != session && !fetch()) {
 		known.session = session;
+		known.fetched = now_ms();
+	}
 	if (known.session == session)
 		return true;
 	pthread_mutex_unlock(&known.lock);
@@ -229,4 +242,16 @@ nvmlReturn_t nvmlDeviceGetPciInfo_v3(nvmlDevice_t device, nvmlPciInfo_t *pci)
 		*pci = d->pci;
 	leave();
 	return r;
+}
+
+/* This may change: the list's is good for a moment, so that a program that only lists the devices asks once. */
+nvmlReturn_t nvmlDeviceGetMaxMigDeviceCount(nvmlDevice_t device, unsigned *count)
+{
+	const struct device *d = count ? enter_device(device) : NULL;
+
+	if (d && now_ms() - known.fetched < AHEAD_FRESH)
+		return give_number(d->mig_result, d->mig, count);
+	if (d)
+		leave();
+	return remote_nvmlDeviceGetMaxMigDeviceCount(device, count);
 }
