@@ -44,11 +44,60 @@ static void format_uuid(char out[48], const uint8_t u[16])
 		p += sprintf(p, "%s%02x", i == 4 || i == 6 || i == 8 || i == 10 ? "-" : "", u[i]);
 }
 
+static void decode_processes(struct msg *m, struct gpu *g)
+{
+	g->listed = true;
+	for (size_t n = get_array(m, GPU_PROCESSES); n && !m->bad; n--) {
+		struct gpu_process *p = &g->process[g->processes++];
+		if (get_array(m, 3) != 3)
+			m->bad = true;
+		p->pid = get_u64(m);
+		p->memory_known = !get_nil(m);
+		if (p->memory_known)
+			p->memory = get_u64(m);
+		text(m, p->name, sizeof(p->name));
+	}
+}
+
+/* A key is a path: of a number, of a word, or none that this build knows. */
+static void decode_value(struct msg *m, struct gpu *g, const char *key)
+{
+#define KEY(id, folder, path, file) path file,
+	static const char *const numbers[] = {GPU_NUMBERS(KEY)}, *const words[] = {GPU_WORDS(KEY)};
+#undef KEY
+	for (unsigned i = 0; i < VALUE_NUMBERS; i++)
+		if (!strcmp(key, numbers[i])) {
+			uint64_t v = get_u64(m);
+			g->number[i] = v <= INT64_MAX ? (int64_t)v : -1;
+			return;
+		}
+	for (unsigned i = 0; i < VALUE_WORDS; i++)
+		if (!strcmp(key, words[i])) {
+			text(m, g->word[i], sizeof(g->word[i]));
+			return;
+		}
+	if (!strcmp(key, "processes"))
+		decode_processes(m, g);
+	else
+		get_skip(m);
+}
+
+static void decode_values(struct msg *m, struct gpu *g)
+{
+	char key[LIMIT_NAME + 1];
+	for (size_t n = get_map(m, MAP_MOST); n && !m->bad; n--) {
+		get_text(m, key, sizeof(key));
+		if (!m->bad)
+			decode_value(m, g, key);
+	}
+}
+
 static void decode_gpu(struct msg *m, struct gpu *g)
 {
 	char key[LIMIT_NAME + 1];
 	uint8_t uuid[16];
 	*g = (struct gpu){.major = -1, .minor = -1, .multiprocessors = -1};
+	memset(g->number, 0xff, sizeof(g->number));
 	for (size_t n = get_map(m, MAP_MOST); n && !m->bad; n--) {
 		get_text(m, key, sizeof(key));
 		if (m->bad)
@@ -67,6 +116,8 @@ static void decode_gpu(struct msg *m, struct gpu *g)
 			text(m, g->bus, sizeof(g->bus));
 		else if (!strcmp(key, "attributes"))
 			decode_attributes(m, g);
+		else if (!strcmp(key, "values") && !g->processes)
+			decode_values(m, g);
 		else
 			get_skip(m);
 	}

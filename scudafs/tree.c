@@ -24,7 +24,8 @@
 #define VERSION "0.1.0"
 #endif
 
-enum folder { ROOT, SERVERS, SERVER, GPU, MEMORY, BY_UUID, STATS, SESSIONS, SESSION };
+enum folder { ROOT, SERVERS, SERVER, GPU, MEMORY, UTILIZATION, TEMPERATURE, POWER, CLOCKS, PCIE, ECC, BY_UUID, STATS,
+	SESSIONS, SESSION };
 
 #define FOLDER 1                    /* the low byte of a folder's own number */
 #define LINK 0xff                   /* of a link to the GPU `object` */
@@ -180,6 +181,8 @@ static int show_information(FILE *f, const struct gpu *g, unsigned number)
 		fprintf(f, "GPU UUID: \t %s\n", g->uuid);
 	if (*g->bus)
 		fprintf(f, "Bus Type: \t PCIe\nBus Location: \t %s\n", g->bus);
+	if (*g->word[VALUE_VBIOS_VERSION])
+		fprintf(f, "Video BIOS: \t %s\n", g->word[VALUE_VBIOS_VERSION]);
 	fprintf(f, "Device Minor: \t %u\nGPU Excluded: \t No\n", number);
 	return 0;
 }
@@ -233,6 +236,49 @@ static int show_gpu_cuda_version(FILE *f, unsigned n)
 {
 	struct place p;
 	return gpu_place(n, &p) ? show_server(f, p.server, CUDA_VERSION) : -ENOENT;
+}
+
+/* What the server tells of a GPU besides (wire/values.h). */
+static int show_gpu_number(FILE *f, unsigned number, enum gpu_number what)
+{
+	struct gpu g;
+	struct place p;
+	if (!gpu_get(number, &g, &p) || g.number[what] < 0)
+		return -ENOENT;
+	return put_number(f, (uint64_t)g.number[what]);
+}
+
+static int show_gpu_word(FILE *f, unsigned number, enum gpu_word what)
+{
+	struct gpu g;
+	struct place p;
+	return gpu_get(number, &g, &p) ? put(f, g.word[what]) : -ENOENT;
+}
+
+#define SHOW_NUMBER(id, folder, path, file) \
+	static int show_##id(FILE *f, unsigned n) { return show_gpu_number(f, n, VALUE_##id); }
+#define SHOW_WORD(id, folder, path, file) \
+	static int show_##id(FILE *f, unsigned n) { return show_gpu_word(f, n, VALUE_##id); }
+GPU_NUMBERS(SHOW_NUMBER)
+GPU_WORDS(SHOW_WORD)
+
+/* Who computes on it: pid, bytes of memory or "-", program. */
+static int show_gpu_sessions(FILE *f, unsigned number)
+{
+	struct gpu g;
+	struct place p;
+	if (!gpu_get(number, &g, &p) || !g.listed)
+		return -ENOENT;
+	for (unsigned i = 0; i < g.processes; i++) {
+		const struct gpu_process *q = &g.process[i];
+		fprintf(f, "%llu ", (unsigned long long)q->pid);
+		if (q->memory_known)
+			fprintf(f, "%llu", (unsigned long long)q->memory);
+		else
+			fprintf(f, "-");
+		fprintf(f, " %s\n", *q->name ? q->name : "-");
+	}
+	return 0;
 }
 
 #define COUNTER(name) \
@@ -291,12 +337,23 @@ static const struct entry {
 	{GPU, "driver_version", show_gpu_driver_version, 0},
 	{GPU, "cuda_version", show_gpu_cuda_version, 0},
 	{GPU, "memory", NULL, MEMORY},
+	{GPU, "utilization", NULL, UTILIZATION},
+	{GPU, "temperature", NULL, TEMPERATURE},
+	{GPU, "power", NULL, POWER},
+	{GPU, "clocks", NULL, CLOCKS},
+	{GPU, "pcie", NULL, PCIE},
+	{GPU, "ecc", NULL, ECC},
+	{GPU, "sessions", show_gpu_sessions, 0},
 	{GPU, "server", show_gpu_server, 0},
 	{GPU, "remote_index", show_gpu_index, 0},
 	{GPU, "information", show_gpu_information, 0},
 	{MEMORY, "total", show_memory_total, 0},
 	{MEMORY, "used", show_memory_used, 0},
 	{MEMORY, "free", show_memory_free, 0},
+#define VALUE(id, folder, path, file) {folder, file, show_##id, 0},
+	GPU_NUMBERS(VALUE)
+	GPU_WORDS(VALUE)
+#undef VALUE
 	{STATS, "sessions", show_sessions, 0},
 	{STATS, "frames_out", show_frames_out, 0},
 	{STATS, "frames_in", show_frames_in, 0},
@@ -337,6 +394,17 @@ static bool is_folder(uint64_t node)
 	return !(node & SESSION_NODE) && low_of(node) == FOLDER && folder_of(node) <= SESSION;
 }
 
+/* Is anything known of what the folder is about? */
+static bool has_values(enum folder folder, const struct gpu *g)
+{
+	bool any = false;
+#define ANY_NUMBER(id, in, path, file) any |= in == folder && g->number[VALUE_##id] >= 0;
+#define ANY_WORD(id, in, path, file) any |= in == folder && *g->word[VALUE_##id];
+	GPU_NUMBERS(ANY_NUMBER)
+	GPU_WORDS(ANY_WORD)
+	return any;
+}
+
 static bool folder_exists(uint64_t node)
 {
 	struct place p;
@@ -346,6 +414,12 @@ static bool folder_exists(uint64_t node)
 	case SERVER: return object_of(node) < tree.count;
 	case GPU:
 	case MEMORY: return gpu_get(object_of(node), &g, &p);
+	case UTILIZATION:
+	case TEMPERATURE:
+	case POWER:
+	case CLOCKS:
+	case PCIE:
+	case ECC: return gpu_get(object_of(node), &g, &p) && has_values(folder_of(node), &g);
 	case SESSION: return relay_info(object_of(node), &s);
 	default: return object_of(node) == 0;
 	}
@@ -418,7 +492,13 @@ uint64_t tree_parent(uint64_t node)
 	switch (folder_of(node)) {
 	case SERVER: return node_of(SERVERS, 0, FOLDER);
 	case SESSION: return node_of(SESSIONS, 0, FOLDER);
-	case MEMORY: return node_of(GPU, object_of(node), FOLDER);
+	case MEMORY:
+	case UTILIZATION:
+	case TEMPERATURE:
+	case POWER:
+	case CLOCKS:
+	case PCIE:
+	case ECC: return node_of(GPU, object_of(node), FOLDER);
 	default: return TREE_ROOT;
 	}
 }
@@ -578,7 +658,8 @@ static bool all_digits(const char *s)
 /* Values that are words even when they happen to be all digits. */
 static bool is_word(const struct entry *e)
 {
-	return e && (e->show == show_gpu_name || e->show == show_session_command);
+	return e && (e->show == show_gpu_name || e->show == show_session_command || e->show == show_gpu_sessions ||
+		e->show == show_SERIAL || e->show == show_VBIOS_VERSION);
 }
 
 static bool add_json(void *arg, const char *name, uint64_t node)

@@ -42,7 +42,7 @@ static int answer(struct stream *s, const struct frame *f, uint8_t *buf)
 
 	msg_init(&m, buf, LIMIT_SNAPSHOT);
 	if (f->kind == FRAME_GET_SNAPSHOT) {
-		snapshot_encode(shared.snapshot, atomic_load(&shared.sessions), &m);
+		snapshot_encode(shared.snapshot, atomic_load(&shared.sessions), true, &m);
 		if (m.bad)
 			return -EMSGSIZE;
 		reply.kind = FRAME_SNAPSHOT;
@@ -186,7 +186,7 @@ _Noreturn void monitor_run(const struct options *o, int fd)
 	msg_init(&m, ready.blob, sizeof ready.blob);
 	if (shared.snapshot) {
 		snapshot_describe(shared.snapshot, ready.text, sizeof ready.text);
-		snapshot_encode(shared.snapshot, 0, &m);
+		snapshot_encode(shared.snapshot, 0, false, &m);
 		why = "the snapshot is too large";
 	}
 	if (!shared.snapshot || m.bad) {

@@ -12,9 +12,11 @@
 
 #include "server/driver.h"
 #include "server/nvml.h"
+#include "server/values.h"
 #include "wire/cuda_types.h"
 #include "wire/msg.h"
 
+#define DEVICE_MOST 4096        /* bytes of a device's map with its values */
 #define ATTRIBUTES (CU_DEVICE_ATTRIBUTE_MAX < LIMIT_ATTRIBUTES ? CU_DEVICE_ATTRIBUTE_MAX : LIMIT_ATTRIBUTES)
 
 struct device {
@@ -28,7 +30,7 @@ struct device {
 };
 
 struct snapshot {
-	bool soft;
+	bool soft, values;          /* values: NVML is there */
 	char library[512], nvidia_version[80], host[LIMIT_NAME + 1];
 	int version;
 	int count;
@@ -79,8 +81,14 @@ struct snapshot *snapshot_read(const struct driver_choice *choice, int devices, 
 			goto failed;
 	if (gethostname(s->host, sizeof s->host - 1))
 		s->host[0] = 0;
-	if (!s->soft && nvml_open())
+	if (s->soft) {
+		nvml_open_soft();
+		s->values = true;
+	} else if (nvml_open()) {
 		nvml_driver_version(s->nvidia_version, sizeof s->nvidia_version);
+		nvml_translate_processes();
+		s->values = true;
+	}
 	return s;
 failed:
 	free(s);
@@ -114,9 +122,10 @@ static uint64_t free_bytes(const struct snapshot *s, const struct device *d)
 	return n < d->total ? n : d->total;
 }
 
-static void encode_device(const struct snapshot *s, const struct device *d, struct msg *m)
+/* Where there are very many devices, their values have no room. */
+static void encode_device(const struct snapshot *s, const struct device *d, bool values, struct msg *m)
 {
-	put_map(m, 8);
+	put_map(m, values ? 9 : 8);
 	put_text(m, "name");
 	put_text(m, d->name);
 	put_text(m, "uuid");
@@ -139,10 +148,15 @@ static void encode_device(const struct snapshot *s, const struct device *d, stru
 		else
 			put_nil(m);
 	}
+	if (values) {
+		put_text(m, "values");
+		values_encode((unsigned)(d - s->device), s->soft ? "" : d->pci, m);
+	}
 }
 
-void snapshot_encode(const struct snapshot *s, unsigned sessions, struct msg *m)
+void snapshot_encode(const struct snapshot *s, unsigned sessions, bool values, struct msg *m)
 {
+	values = values && s->values && s->count * DEVICE_MOST <= (int)m->cap;
 	put_map(m, 6);
 	put_text(m, "driver_version");
 	put_i64(m, s->version);
@@ -157,7 +171,7 @@ void snapshot_encode(const struct snapshot *s, unsigned sessions, struct msg *m)
 	put_text(m, "devices");
 	put_array(m, s->count);
 	for (int i = 0; i < s->count; i++)
-		encode_device(s, &s->device[i], m);
+		encode_device(s, &s->device[i], values, m);
 }
 
 void snapshot_describe(const struct snapshot *s, char *out, size_t cap)
