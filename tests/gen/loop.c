@@ -5,11 +5,14 @@
 #include "tests/gen/loop.h"
 #include <stdio.h>
 #include <stdlib.h>
-#include "devshim/call.h"
 #include "server/exec.h"
 #include "wire/limits.h"
 
+#ifdef LOOP_NVML
+struct nvml_driver nvml;
+#else
 struct driver drv;
+#endif
 unsigned loop_called;
 CUresult loop_result;
 static const char *current = "";
@@ -92,7 +95,7 @@ static CUresult dispatch(unsigned id, const uint8_t *head, size_t n, struct msg 
 	struct exec x = {.frame = {.call = id}};
 	msg_init(&x.in, copy, n);
 	msg_init(&x.out, answer, sizeof answer);
-	CUresult r = serve_table[id].serve(&x);
+	CUresult r = LOOP_TABLE[id].serve(&x);
 	*out = x.out;
 	while (arena_used)
 		free(arena[--arena_used]);
@@ -101,17 +104,18 @@ static CUresult dispatch(unsigned id, const uint8_t *head, size_t n, struct msg 
 
 /* ---- the shim's side ---- */
 
-CUresult call_begin(struct call *c, unsigned id)
+LOOP_CODE call_begin(struct call *c, unsigned id)
 {
-	*c = (struct call){.id = id};
+	memset(c, 0, sizeof *c);
+	c->id = id;
 	msg_init(&c->out, request, sizeof request);
 	return 0;
 }
-CUresult call_wait(struct call *c)
+LOOP_CODE call_wait(struct call *c)
 {
 	struct msg out;
-	CUresult r = dispatch(c->id, request, c->out.len, &out);
-	loop_check(r != SERVE_BAD, "the request was understood", 0);
+	LOOP_CODE r = (LOOP_CODE)dispatch(c->id, request, c->out.len, &out);
+	loop_check((CUresult)r != SERVE_BAD, "the request was understood", 0);
 	executed++;
 	msg_init(&c->in, answer, out.len);
 	/* The same request, damaged. */
@@ -120,39 +124,26 @@ CUresult call_wait(struct call *c)
 	struct msg ignored;
 	static uint8_t saved[LIMIT_HEAD];
 	memcpy(saved, answer, out.len);
-	loop_called = CALL_COUNT;
+	loop_called = LOOP_CALLS;
 	for (size_t k = 0; k < n; k++)
 		loop_check(dispatch(c->id, request, k, &ignored) == SERVE_BAD, "a truncated request was refused", 0);
 	request[n] = 0;
 	loop_check(dispatch(c->id, request, n + 1, &ignored) == SERVE_BAD, "a request with a byte too many was refused", 0);
-	loop_check(loop_called == CALL_COUNT, "a damaged request did not reach the driver", 0);
+	loop_check(loop_called == LOOP_CALLS, "a damaged request did not reach the driver", 0);
 	loop_called = called;
 	memcpy(answer, saved, out.len);
 	return r;
 }
-CUresult call_post(struct call *c)
-{
-	return call_wait(c);
-}
-CUresult call_end(struct call *c, CUresult r)
+LOOP_CODE call_end(struct call *c, LOOP_CODE r)
 {
 	loop_check(r || get_end(&c->in), "the answer was consumed", 0);
 	return r;
-}
-void *handle_new(unsigned type)
-{
-	return (void *)(uintptr_t)(chosen = ((uint64_t)type << 56) | 0x2345);
 }
 bool put_handle(struct call *c, unsigned type, const void *h)
 {
 	(void)type;
 	put_u64(&c->out, (uintptr_t)h);
 	return true;
-}
-CUresult handle_error(unsigned type)
-{
-	(void)type;
-	return CUDA_ERROR_INVALID_HANDLE;
 }
 void *get_handle(struct call *c, unsigned type)
 {
@@ -163,6 +154,40 @@ void handle_drop(unsigned type, const void *h)
 {
 	(void)type;
 	(void)h;
+}
+#ifdef LOOP_NVML
+nvmlReturn_t nvml_local(int r)
+{
+	return (nvmlReturn_t)r;
+}
+nvmlReturn_t nvml_remote(int r)
+{
+	return (nvmlReturn_t)r;
+}
+bool exec_may_change(const struct exec *x)
+{
+	(void)x;
+	return true;
+}
+nvmlReturn_t nvml_call_unsupported(const char *name, const char *why)
+{
+	(void)name;
+	(void)why;
+	return NVML_ERROR_NOT_SUPPORTED;
+}
+#else
+CUresult call_post(struct call *c)
+{
+	return call_wait(c);
+}
+void *handle_new(unsigned type)
+{
+	return (void *)(uintptr_t)(chosen = ((uint64_t)type << 56) | 0x2345);
+}
+CUresult handle_error(unsigned type)
+{
+	(void)type;
+	return CUDA_ERROR_INVALID_HANDLE;
 }
 bool put_device(struct call *c, CUdevice dev)
 {
@@ -189,16 +214,17 @@ CUresult call_unsupported(const char *name, const char *why)
 	(void)why;
 	return CUDA_ERROR_NOT_SUPPORTED;
 }
+#endif
 
 int main(void)
 {
 	for (unsigned i = 0; i < loop_count; i++) {
 		const struct loop_case *c = &loop_cases[i];
-		current = call_names[c->id].name;
-		memcpy((char *)&drv + c->driver_offset, &c->fake, sizeof c->fake);
+		current = LOOP_NAMES[c->id].name;
+		memcpy((char *)&LOOP_DRIVER + c->driver_offset, &c->fake, sizeof c->fake);
 		for (int error = 0; error < 2; error++) {
 			loop_result = error ? CUDA_ERROR_ALREADY_MAPPED : CUDA_SUCCESS;
-			loop_called = CALL_COUNT;
+			loop_called = LOOP_CALLS;
 			CUresult r = c->call();
 			loop_check(r == loop_result, "the driver's code came back", 0);
 			loop_check(loop_called == c->id, "the driver's function ran", 0);

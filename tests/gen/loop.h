@@ -7,10 +7,29 @@
 #include <stdlib.h>
 #include <string.h>
 #include "server/exec.h"
+#ifdef LOOP_NVML
+#include "devshim/nvml/call.h"
+#include "wire/nvml.h"
+#include "nvml.calls.h"
+#include "nvml.remote.h"
+#include "server/nvml.h"
+#define LOOP_NAMES nvml_call_names
+#define LOOP_TABLE nvml_serve_table
+#define LOOP_DRIVER nvml
+#define LOOP_CODE int           /* of the shim's call_* functions */
+#define LOOP_CALLS NVML_CALL_COUNT
+#else
+#include "devshim/call.h"
 #include "wire/cuda.h"
 #include "cuda.calls.h"
 #include "cuda.driver.h"
 #include "cuda.remote.h"
+#define LOOP_NAMES call_names
+#define LOOP_TABLE serve_table
+#define LOOP_DRIVER drv
+#define LOOP_CODE CUresult
+#define LOOP_CALLS CALL_COUNT
+#endif
 
 struct loop_case {
 	unsigned id;

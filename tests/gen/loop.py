@@ -1,6 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Writes the loop test's cases from the description: for every call that the generator encodes, a driver function that checks its arguments and returns known
+"""usage: loop.py [PREFIX]: of wire/PREFIX.h, cuda unless given
+
+Writes the loop test's cases from the description: for every call that the generator encodes, a driver function that checks its arguments and returns known
 values, and a caller that passes known arguments through the generated stub and checks what comes back."""
 import re
 import sys
@@ -20,7 +22,7 @@ def length(c, p, word="COUNT"):
     for name, v in counts(c).items():
         e = e.replace(name, str(v))
     e = re.sub(r"!!(\w+)", r"(\1 != 0)", e)
-    return eval(e)  # an expression of the description: digits and + - only
+    return int(eval(e))  # an expression of the description: digits and + - / only
 
 
 def value(c, p, i, at=0):
@@ -64,7 +66,11 @@ def case(c, out):
             args.append("&" + n)
             counted = n in counts(c)
             if p.mode != "out":
-                if p.kind == "struct":
+                if p.versioned:
+                    pre.append(fill(n, p, i) + f" {n}.version = sizeof {n} | 1u << 24;")
+                    fake.append(f"LOOP_CHECK({n}->version == (sizeof *{n} | 1u << 24));")
+                    fake.append(f"LOOP_CHECK(loop_filled((const char *){n} + 4, {i % 250 + 1}, sizeof *{n} - 4));")
+                elif p.kind == "struct":
                     pre.append(fill(n, p, i))
                     fake.append(f"LOOP_CHECK({same('*' + n, p, i)});")
                 else:
@@ -123,10 +129,10 @@ def case(c, out):
             return False
     entry = ("remote_" if "SHIM" in c.words or c.cls == "CACHED" else "") + c.name
     unused = " ".join(f"(void){p.name};" for p in c.params)
-    out.append(f"static CUresult fake_{c.name}({c.args})\n{{\n\tloop_called = CALL_{c.name};\n\t{unused}\n"
-               + "".join(f"\t{x}\n" for x in fake) + "\treturn loop_result;\n}")
+    out.append(f"static {api.result} fake_{c.name}({c.args})\n{{\n\tloop_called = CALL_{c.name};\n\t{unused}\n"
+               + "".join(f"\t{x}\n" for x in fake) + f"\treturn ({api.result})loop_result;\n}}")
     out.append(f"static CUresult call_{c.name}(void)\n{{\n" + "".join(f"\t{x}\n" for x in pre)
-               + f"\tCUresult r = {entry}({', '.join(args)});\n\tif (!r && !loop_result) {{\n"
+               + f"\tCUresult r = (CUresult){entry}({', '.join(args)});\n\tif (!r && !loop_result) {{\n"
                + "".join(f"\t\t{x}\n" for x in post) + "\t}\n\treturn r;\n}")
     return True
 
@@ -135,17 +141,19 @@ def absent(c, out):
     """Hand-written functions that the generated code names: not part of this test, never called."""
     if c.cls in ("LOCAL", "HAND", "CACHED") or "SHIM" in c.words:
         unused = " ".join(f"(void){p.name};" for p in c.params)
-        out.append(f"CUresult {c.name}({c.args})\n{{\n\t{unused}\n\tabort();\n}}")
+        out.append(f"{api.result} {c.name}({c.args})\n{{\n\t{unused}\n\tabort();\n}}")
     if c.cls == "HAND" or "SERVE" in c.words:
         out.append(f"CUresult serve_{c.name}(struct exec *x);\nCUresult serve_{c.name}(struct exec *x)\n{{\n\t(void)x;\n\tabort();\n}}")
 
 
-types = gen.Types(open("wire/cuda_types.h").read())
+prefix = sys.argv[1] if len(sys.argv) > 1 else "cuda"
+types = gen.Types(open(f"wire/{prefix}_types.h").read())
 out, rows = [], []
-for c in gen.parse("wire/cuda.h", types)[1]:
+api, calls = gen.parse(f"wire/{prefix}.h", types)
+for c in calls:
     absent(c, out)
     if not c.hand and "SERVE" not in c.words and case(c, out):
-        rows.append(f"\t{{CALL_{c.name}, call_{c.name}, offsetof(struct driver, {c.name}), (void *)fake_{c.name}}},")
+        rows.append(f"\t{{CALL_{c.name}, call_{c.name}, offsetof(struct {api.tag}driver, {c.name}), (void *)fake_{c.name}}},")
 print("\n\n".join(out))
 print("\nconst struct loop_case loop_cases[] = {\n" + "\n".join(rows) + "\n};")
 print("const unsigned loop_count = sizeof loop_cases / sizeof *loop_cases;")
