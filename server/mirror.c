@@ -347,6 +347,8 @@ CUresult serve_cuMemAllocManaged(struct exec *x)
 	if (!get_end(&x->in))
 		return SERVE_BAD;
 	r = drv.cuMemAllocManaged(&p, n, (unsigned)flags);
+	if (!r && !p)
+		r = CUDA_ERROR_UNKNOWN;
 	if (!r && !usable()) {
 		log_warning("this device's managed memory may not be touched while kernels run");
 		r = CUDA_ERROR_NOT_SUPPORTED;
@@ -379,7 +381,7 @@ CUresult serve_cuLibraryGetManaged(struct exec *x)
 	if (x->bad_handle)
 		return x->handle_code;
 	r = drv.cuLibraryGetManaged(&p, &n, library, name);
-	if (!r && n) {
+	if (!r && p && n) {
 		pthread_mutex_lock(&lock);
 		known = holder(p, n);
 		pthread_mutex_unlock(&lock);
