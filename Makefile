@@ -8,7 +8,7 @@ VERSION := 0.1.0
 HANDSHAKE ?= yes
 SAN     ?=
 
-bin := $(addprefix $(B)/bin/,scudafs scuda-server)
+bin := $(addprefix $(B)/bin/,scudafs scuda-server scuda-softcheck)
 lib := $(addprefix $(B)/lib/,libcuda.so.1 libnvidia-ml.so.1 libscuda-soft.so soft/libcuda.so.1)
 all: $(bin) $(lib) ## build everything (programs in build/bin, libraries in build/lib)
 
@@ -31,9 +31,11 @@ $(B)/bin/scuda-server: LIBS = $(shell pkg-config --libs openssl) -ldl -lpthread
 $(B)/lib/libcuda.so.1: $(sort $(shim) $(tables)) $(codec) $(call gen,stubs procs calls)
 $(B)/lib/libcuda.so.1: LIBS = -lpthread
 $(B)/lib/libnvidia-ml.so.1: $(call objects,devshim/nvml) $(codec) $(call gen_nvml,stubs calls)
-$(B)/lib/libscuda-soft.so: $(filter-out $(B)/obj/server/soft/handlers.o,$(call objects,server/soft)) $(simd) \
-	$(tables) $(B)/obj/wire/log.o $(call gen,soft procs)
-$(B)/lib/libscuda-soft.so: LIBS = -llz4 -lzstd -lm -lpthread
+soft    := $(filter-out $(B)/obj/server/soft/handlers.o,$(call objects,server/soft)) $(simd) $(tables) $(B)/obj/wire/log.o \
+	$(call gen,soft procs)
+$(B)/lib/libscuda-soft.so: $(soft)
+$(B)/bin/scuda-softcheck: $(call objects,server/soft/softcheck) $(soft)
+$(B)/lib/libscuda-soft.so $(B)/bin/scuda-softcheck: LIBS = -llz4 -lzstd -lm -lpthread
 
 # ---- how things are made -------------------------------------------------------------------------------------------
 

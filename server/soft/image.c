@@ -129,21 +129,16 @@ static CUresult text_copy(struct image *im, const char *p, size_t n, struct jit 
 	return text_add(im, text, n, j);
 }
 
-/* Unpacks one PTX entry. */
-static CUresult entry_text(struct image *im, const struct entry *e, struct jit *j)
+/* An entry of a fat binary whose lengths were checked; the header is a copy, for images may lie anywhere. */
+struct part {
+	struct entry e;
+	const char *payload;
+};
+
+/* The payload of a compressed entry in fresh memory, a NUL after it. */
+static CUresult unpack(const struct part *p, char **out, struct jit *j)
 {
-	const char *payload = (const char *)e + e->header;
-	if (e->flags & FLAG_LINKED) {
-		CUresult r = CUDA_SUCCESS;
-		for (size_t at = 0; at < e->bytes && payload[at] && !r; at++) {
-			size_t n = strnlen(payload + at, e->bytes - at);
-			r = text_copy(im, payload + at, n, j);
-			at += n;
-		}
-		return r;
-	}
-	if (!(e->flags & (FLAG_LZ4 | FLAG_ZSTD)))
-		return text_copy(im, payload, strnlen(payload, e->bytes), j);
+	const struct entry *e = &p->e;
 	if (e->packed > e->bytes || !e->unpacked || e->unpacked > IMAGE_BYTES) {
 		jit_error(j, "a compressed entry of the fat binary has impossible sizes");
 		return CUDA_ERROR_INVALID_IMAGE;
@@ -153,11 +148,11 @@ static CUresult entry_text(struct image *im, const struct entry *e, struct jit *
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	size_t n;
 	if (e->flags & FLAG_ZSTD) {
-		n = ZSTD_decompress(text, e->unpacked, payload, e->packed);
+		n = ZSTD_decompress(text, e->unpacked, p->payload, e->packed);
 		if (ZSTD_isError(n))
 			n = 0;
 	} else {
-		int r = LZ4_decompress_safe(payload, text, (int)e->packed, (int)e->unpacked);
+		int r = LZ4_decompress_safe(p->payload, text, (int)e->packed, (int)e->unpacked);
 		n = r < 0 ? 0 : (size_t)r;
 	}
 	if (n != e->unpacked) {
@@ -166,7 +161,28 @@ static CUresult entry_text(struct image *im, const struct entry *e, struct jit *
 		return CUDA_ERROR_INVALID_IMAGE;
 	}
 	text[n] = 0;
-	return text_add(im, text, n, j);
+	*out = text;
+	return CUDA_SUCCESS;
+}
+
+/* Adds the text of one PTX entry. */
+static CUresult entry_text(struct image *im, const struct part *p, struct jit *j)
+{
+	const struct entry *e = &p->e;
+	if (e->flags & FLAG_LINKED) {
+		CUresult r = CUDA_SUCCESS;
+		for (size_t at = 0; at < e->bytes && p->payload[at] && !r; at++) {
+			size_t n = strnlen(p->payload + at, e->bytes - at);
+			r = text_copy(im, p->payload + at, n, j);
+			at += n;
+		}
+		return r;
+	}
+	if (!(e->flags & (FLAG_LZ4 | FLAG_ZSTD)))
+		return text_copy(im, p->payload, strnlen(p->payload, e->bytes), j);
+	char *text;
+	CUresult r = unpack(p, &text, j);
+	return r ? r : text_add(im, text, e->unpacked, j);
 }
 
 /* ---- fat binaries */
@@ -186,34 +202,83 @@ static void found_add(struct found *f, const char *fmt, unsigned sm)
 		f->n += (size_t)n;
 }
 
-/* The PTX entry with the highest target at or below the device's, else the lowest above. */
-static CUresult fatbin_pick(
-	const struct fatbin *f, int capability, const struct entry **best, struct found *found, struct jit *j)
+/* Steps through the entries: *at is where the next begins, *end where the last ends. False at the end, and with
+ * *error set when one is damaged. */
+static bool next_part(const char **at, const char *end, struct part *p, CUresult *error, struct jit *j)
 {
-	if (f->magic != FATBIN_MAGIC || f->header < sizeof *f || f->bytes > FATBIN_BYTES) {
+	size_t left = (size_t)(end - *at);
+	if (left < ENTRY_LEAST)
+		return false;
+	memcpy(&p->e, *at, sizeof p->e);
+	if (p->e.header < ENTRY_LEAST || p->e.header > left || p->e.bytes > left - p->e.header) {
+		jit_error(j, "an entry of the fat binary reaches past its end");
+		*error = CUDA_ERROR_INVALID_IMAGE;
+		return false;
+	}
+	p->payload = *at + p->e.header;
+	*at = p->payload + p->e.bytes;
+	return true;
+}
+
+/* The header, checked against `size` (0: unknown) and the limit. */
+static CUresult fatbin_header(struct fatbin *h, const void *data, size_t size, struct jit *j)
+{
+	if (size && size < sizeof *h) {
+		jit_error(j, "the fat binary is longer than its buffer");
+		return CUDA_ERROR_INVALID_IMAGE;
+	}
+	memcpy(h, data, sizeof *h);
+	if (h->magic != FATBIN_MAGIC || h->header < sizeof *h || h->bytes > FATBIN_BYTES) {
 		jit_error(j, "not a fat binary of a known kind");
 		return CUDA_ERROR_INVALID_IMAGE;
 	}
-	const char *p = (const char *)f + f->header, *end = p + f->bytes;
-	while ((size_t)(end - p) >= ENTRY_LEAST) {
-		const struct entry *e = (const struct entry *)p;
-		size_t left = (size_t)(end - p);
-		if (e->header < ENTRY_LEAST || e->header > left || e->bytes > left - e->header) {
-			jit_error(j, "an entry of the fat binary reaches past its end");
-			return CUDA_ERROR_INVALID_IMAGE;
-		}
-		if (e->kind == ENTRY_PTX) {
-			int sm = (int)e->sm, have = *best ? (int)(*best)->sm : 0;
-			if (!*best || (sm <= capability ? have > capability || sm > have
-							: have > capability && sm < have))
-				*best = e;
-		} else {
-			found_add(found, e->kind == ENTRY_ELF ? "sm_%u cubin" : "sm_%u intermediate code",
-				e->sm);
-		}
-		p += e->header + e->bytes;
+	if (size && (h->header > size || h->bytes > size - h->header)) {
+		jit_error(j, "the fat binary is longer than its buffer");
+		return CUDA_ERROR_INVALID_IMAGE;
 	}
 	return CUDA_SUCCESS;
+}
+
+/* The PTX entry with the highest target at or below the device's, else the lowest above; payload NULL: none. */
+static CUresult fatbin_pick(const struct fatbin *h, const void *data, int capability, struct part *best,
+	struct found *found, struct jit *j)
+{
+	const char *at = (const char *)data + h->header, *end = at + h->bytes;
+	CUresult r = CUDA_SUCCESS;
+	struct part p;
+	best->payload = NULL;
+	while (next_part(&at, end, &p, &r, j)) {
+		if (p.e.kind == ENTRY_PTX) {
+			int sm = (int)p.e.sm, have = best->payload ? (int)best->e.sm : 0;
+			if (!best->payload || (sm <= capability ? have > capability || sm > have
+								: have > capability && sm < have))
+				*best = p;
+		} else {
+			found_add(found, p.e.kind == ENTRY_ELF ? "sm_%u cubin" : "sm_%u intermediate code",
+				p.e.sm);
+		}
+	}
+	return r;
+}
+
+bool image_machine_code(const void *data, size_t size)
+{
+	struct fatbin h;
+	struct part p;
+	CUresult r = fatbin_header(&h, data, size, NULL);
+	const char *at = (const char *)data + h.header, *end = at + h.bytes;
+	bool some = false;
+	while (!r && !some && next_part(&at, end, &p, &r, NULL)) {
+		char *unpacked = NULL;
+		if (p.e.kind != ENTRY_ELF)
+			continue;
+		if (!(p.e.flags & (FLAG_LZ4 | FLAG_ZSTD)))
+			some = memmem(p.payload, p.e.bytes, ".text.", 6);
+		else if (!unpack(&p, &unpacked, NULL))
+			some = memmem(unpacked, p.e.unpacked, ".text.", 6);
+		free(unpacked);
+	}
+	return some;
 }
 
 static CUresult no_ptx(const struct found *f, int capability, struct jit *j)
@@ -226,21 +291,20 @@ static CUresult no_ptx(const struct found *f, int capability, struct jit *j)
 }
 
 /* Adds the fat binary's text, if it has one; what else it has is added to `found`. */
-static CUresult add_fatbin(struct image *im, const struct fatbin *f, size_t size, int capability,
+static CUresult add_fatbin(struct image *im, const void *data, size_t size, int capability,
 	struct found *found, struct jit *j)
 {
-	const struct entry *best = NULL;
-	if (size && (size < sizeof *f || f->header > size || f->bytes > size - f->header)) {
-		jit_error(j, "the fat binary is longer than its buffer");
-		return CUDA_ERROR_INVALID_IMAGE;
-	}
-	CUresult r = fatbin_pick(f, capability, &best, found, j);
-	if (r || !best)
+	struct fatbin h;
+	struct part best;
+	CUresult r = fatbin_header(&h, data, size, j);
+	if (!r)
+		r = fatbin_pick(&h, data, capability, &best, found, j);
+	if (r || !best.payload)
 		return r;
-	if ((int)best->sm > capability)
-		log_info("PTX for compute_%u is used on a device that presents compute_%d", best->sm,
+	if ((int)best.e.sm > capability)
+		log_info("PTX for compute_%u is used on a device that presents compute_%d", best.e.sm,
 			capability);
-	return entry_text(im, best, j);
+	return entry_text(im, &best, j);
 }
 
 static CUresult add_wrapper(
@@ -253,7 +317,7 @@ static CUresult add_wrapper(
 		return r;
 	/* relocatable code: the linked part has machine code at most; link the parts' PTX instead */
 	struct image linked = {0};
-	const struct fatbin *const *part = w->extra;
+	const void *const *part = w->extra;
 	for (unsigned n = 0; !r && part[n] && n < IMAGE_TEXTS; n++)
 		r = add_fatbin(&linked, part[n], 0, capability, found, j);
 	if (r || !linked.count) {

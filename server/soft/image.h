@@ -40,4 +40,6 @@ CUresult image_read(struct image *im, const void *data, size_t size, int capabil
 void *image_pack(const struct image *im, int capability, size_t *size);
 /* Adds the texts of one more image (linking). */
 CUresult image_add(struct image *im, const void *data, size_t size, int capability, struct jit *j);
+/* Does the fat binary hold machine code of functions? (What nvcc's linker adds to every program has none.) */
+bool image_machine_code(const void *data, size_t size);
 void image_free(struct image *im);
