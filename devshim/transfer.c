@@ -14,13 +14,14 @@
 #include "devshim/channel.h"
 #include "devshim/lanes.h"
 #include "devshim/process.h"
+#include "wire/copy.h"
 #include "wire/limits.h"
 #include "wire/msg.h"
 
 #define SLOTS (1u << 18)
 #define PAGE 4096u
 #define SETTLE_MS 2000          /* another thread has the bytes already and only copies them */
-#define BOUNCE (256u << 10)     /* for places that are not one run of bytes */
+#define BOUNCE COPY_PIECE     /* for places that are not one run of bytes */
 
 struct pending { struct transfer place; uint64_t id, got; };
 
@@ -203,7 +204,8 @@ static int receive(struct pending *p, uint64_t id, uint64_t *got, uint64_t end)
 			*got = e ? *got : end;
 			continue;
 		}
-		size_t n = end - *got < BOUNCE || direct ? end - *got : BOUNCE;
+		size_t n = end - *got, most = direct && end > COPY_MEDIUM ? LIMIT_REPLY : COPY_PIECE;
+		n = n < most ? n : most;
 		long r = channel_read_data(id, *got, direct ? p->place.to + *got : bounce, n);
 		if (r < 0) {
 			e = (int)r;

@@ -168,6 +168,7 @@ static CUresult send(struct exec *x, const struct box *b, uint64_t transfer, uin
 	unsigned head = 0, n = 0;
 	uint64_t offset = 0;
 	struct part p = {0};
+	size_t most = total <= COPY_MEDIUM ? COPY_PIECE : STAGE_SLOT;
 	CUresult r = stage ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 	bool more = stage != NULL, ok = true;
 
@@ -183,7 +184,7 @@ static CUresult send(struct exec *x, const struct box *b, uint64_t transfer, uin
 				r = drv.cuStreamSynchronize(b->stream);
 				r = r ? r : CUDA_ERROR_UNKNOWN;
 			}
-			more = !r && next_part(b, &p, STAGE_SLOT);
+			more = !r && next_part(b, &p, most);
 			if (!more) {
 				if (slot)
 					stage_release(stage, slot);
