@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* NVML as scudafs speaks it: the functions of libnvidia-ml 13.0 with how their arguments travel (words: annotate.h, docs/api.md). Structures are sent and
- * returned, because many carry a version that the caller sets. GUARDED functions change a card and need the server's consent. */
+/* NVML as scudafs speaks it: the functions of libnvidia-ml 13.0 with how their arguments travel (words: annotate.h, docs/api.md). Structures that carry a
+ * version are sent and returned, as many bytes as their version says. GUARDED functions change a card and need the server's consent. */
 #pragma once
 #include "wire/annotate.h"
 #include "wire/nvml_types.h"
@@ -26,15 +26,15 @@ nvmlReturn_t nvmlSystemGetTopologyGpuSet(unsigned int cpuNumber, unsigned int *c
 nvmlReturn_t nvmlSystemGetDriverBranch(nvmlSystemDriverBranchInfo_t *branchInfo INOUT, unsigned int length);
 nvmlReturn_t nvmlUnitGetCount(unsigned int *unitCount);
 nvmlReturn_t nvmlUnitGetHandleByIndex(unsigned int index, nvmlUnit_t *unit);
-nvmlReturn_t nvmlUnitGetUnitInfo(nvmlUnit_t unit, nvmlUnitInfo_t *info INOUT);
-nvmlReturn_t nvmlUnitGetLedState(nvmlUnit_t unit, nvmlLedState_t *state INOUT);
-nvmlReturn_t nvmlUnitGetPsuInfo(nvmlUnit_t unit, nvmlPSUInfo_t *psu INOUT);
+nvmlReturn_t nvmlUnitGetUnitInfo(nvmlUnit_t unit, nvmlUnitInfo_t *info);
+nvmlReturn_t nvmlUnitGetLedState(nvmlUnit_t unit, nvmlLedState_t *state);
+nvmlReturn_t nvmlUnitGetPsuInfo(nvmlUnit_t unit, nvmlPSUInfo_t *psu);
 nvmlReturn_t nvmlUnitGetTemperature(nvmlUnit_t unit, unsigned int type, unsigned int *temp);
-nvmlReturn_t nvmlUnitGetFanSpeedInfo(nvmlUnit_t unit, nvmlUnitFanSpeeds_t *fanSpeeds INOUT);
+nvmlReturn_t nvmlUnitGetFanSpeedInfo(nvmlUnit_t unit, nvmlUnitFanSpeeds_t *fanSpeeds);
 nvmlReturn_t nvmlUnitGetDevices(nvmlUnit_t unit, unsigned int *deviceCount INOUT,
 		nvmlDevice_t *devices COUNT(deviceCount) OPTIONAL) ALWAYS;
 nvmlReturn_t nvmlDeviceGetCount_v2(unsigned int *deviceCount) CACHED("the session ends");
-nvmlReturn_t nvmlDeviceGetAttributes_v2(nvmlDevice_t device, nvmlDeviceAttributes_t *attributes INOUT);
+nvmlReturn_t nvmlDeviceGetAttributes_v2(nvmlDevice_t device, nvmlDeviceAttributes_t *attributes);
 nvmlReturn_t nvmlDeviceGetHandleByIndex_v2(unsigned int index, nvmlDevice_t *device) CACHED("the session ends");
 nvmlReturn_t nvmlDeviceGetHandleBySerial(const char *serial STRING, nvmlDevice_t *device);
 nvmlReturn_t nvmlDeviceGetHandleByUUID(const char *uuid STRING, nvmlDevice_t *device);
@@ -45,7 +45,7 @@ nvmlReturn_t nvmlDeviceGetBrand(nvmlDevice_t device, nvmlBrandType_t *type);
 nvmlReturn_t nvmlDeviceGetIndex(nvmlDevice_t device, unsigned int *index) CACHED("the session ends");
 nvmlReturn_t nvmlDeviceGetSerial(nvmlDevice_t device, char *serial TEXT(length), unsigned int length) CACHED("the session ends");
 nvmlReturn_t nvmlDeviceGetModuleId(nvmlDevice_t device, unsigned int *moduleId);
-nvmlReturn_t nvmlDeviceGetC2cModeInfoV(nvmlDevice_t device, nvmlC2cModeInfo_v1_t *c2cModeInfo INOUT);
+nvmlReturn_t nvmlDeviceGetC2cModeInfoV(nvmlDevice_t device, nvmlC2cModeInfo_v1_t *c2cModeInfo);
 nvmlReturn_t nvmlDeviceGetMemoryAffinity(nvmlDevice_t device, unsigned int nodeSetSize,
 		unsigned long *nodeSet COUNT(nodeSetSize), nvmlAffinityScope_t scope);
 nvmlReturn_t nvmlDeviceGetCpuAffinityWithinScope(nvmlDevice_t device, unsigned int cpuSetSize,
@@ -79,7 +79,7 @@ nvmlReturn_t nvmlDeviceGetDisplayMode(nvmlDevice_t device, nvmlEnableState_t *di
 nvmlReturn_t nvmlDeviceGetDisplayActive(nvmlDevice_t device, nvmlEnableState_t *isActive);
 nvmlReturn_t nvmlDeviceGetPersistenceMode(nvmlDevice_t device, nvmlEnableState_t *mode);
 nvmlReturn_t nvmlDeviceGetPciInfoExt(nvmlDevice_t device, nvmlPciInfoExt_t *pci INOUT);
-nvmlReturn_t nvmlDeviceGetPciInfo_v3(nvmlDevice_t device, nvmlPciInfo_t *pci INOUT) CACHED("the session ends");
+nvmlReturn_t nvmlDeviceGetPciInfo_v3(nvmlDevice_t device, nvmlPciInfo_t *pci) CACHED("the session ends");
 nvmlReturn_t nvmlDeviceGetMaxPcieLinkGeneration(nvmlDevice_t device, unsigned int *maxLinkGen);
 nvmlReturn_t nvmlDeviceGetGpuMaxPcieLinkGeneration(nvmlDevice_t device, unsigned int *maxLinkGenDevice);
 nvmlReturn_t nvmlDeviceGetMaxPcieLinkWidth(nvmlDevice_t device, unsigned int *maxLinkWidth);
@@ -122,7 +122,7 @@ nvmlReturn_t nvmlDeviceGetTemperatureThreshold(nvmlDevice_t device,
 nvmlReturn_t nvmlDeviceGetMarginTemperature(nvmlDevice_t device,
 		nvmlMarginTemperature_t *marginTempInfo INOUT);
 nvmlReturn_t nvmlDeviceGetThermalSettings(nvmlDevice_t device, unsigned int sensorIndex,
-		nvmlGpuThermalSettings_t *pThermalSettings INOUT);
+		nvmlGpuThermalSettings_t *pThermalSettings);
 nvmlReturn_t nvmlDeviceGetPerformanceState(nvmlDevice_t device, nvmlPstates_t *pState);
 nvmlReturn_t nvmlDeviceGetCurrentClocksEventReasons(nvmlDevice_t device,
 		unsigned long long *clocksEventReasons);
@@ -134,7 +134,7 @@ nvmlReturn_t nvmlDeviceGetSupportedClocksThrottleReasons(nvmlDevice_t device,
 		unsigned long long *supportedClocksThrottleReasons);
 nvmlReturn_t nvmlDeviceGetPowerState(nvmlDevice_t device, nvmlPstates_t *pState);
 nvmlReturn_t nvmlDeviceGetDynamicPstatesInfo(nvmlDevice_t device,
-		nvmlGpuDynamicPstatesInfo_t *pDynamicPstatesInfo INOUT);
+		nvmlGpuDynamicPstatesInfo_t *pDynamicPstatesInfo);
 nvmlReturn_t nvmlDeviceGetMemClkVfOffset(nvmlDevice_t device, int *offset);
 nvmlReturn_t nvmlDeviceGetMinMaxClockOfPState(nvmlDevice_t device, nvmlClockType_t type,
 		nvmlPstates_t pstate, unsigned int *minClockMHz, unsigned int *maxClockMHz);
@@ -161,7 +161,7 @@ nvmlReturn_t nvmlDeviceGetTotalEnergyConsumption(nvmlDevice_t device, unsigned l
 nvmlReturn_t nvmlDeviceGetEnforcedPowerLimit(nvmlDevice_t device, unsigned int *limit);
 nvmlReturn_t nvmlDeviceGetGpuOperationMode(nvmlDevice_t device, nvmlGpuOperationMode_t *current,
 		nvmlGpuOperationMode_t *pending);
-nvmlReturn_t nvmlDeviceGetMemoryInfo(nvmlDevice_t device, nvmlMemory_t *memory INOUT);
+nvmlReturn_t nvmlDeviceGetMemoryInfo(nvmlDevice_t device, nvmlMemory_t *memory);
 nvmlReturn_t nvmlDeviceGetMemoryInfo_v2(nvmlDevice_t device, nvmlMemory_v2_t *memory INOUT);
 nvmlReturn_t nvmlDeviceGetComputeMode(nvmlDevice_t device, nvmlComputeMode_t *mode);
 nvmlReturn_t nvmlDeviceGetCudaComputeCapability(nvmlDevice_t device, int *major, int *minor);
@@ -177,10 +177,10 @@ nvmlReturn_t nvmlDeviceGetMultiGpuBoard(nvmlDevice_t device, unsigned int *multi
 nvmlReturn_t nvmlDeviceGetTotalEccErrors(nvmlDevice_t device, nvmlMemoryErrorType_t errorType,
 		nvmlEccCounterType_t counterType, unsigned long long *eccCounts);
 nvmlReturn_t nvmlDeviceGetDetailedEccErrors(nvmlDevice_t device, nvmlMemoryErrorType_t errorType,
-		nvmlEccCounterType_t counterType, nvmlEccErrorCounts_t *eccCounts INOUT);
+		nvmlEccCounterType_t counterType, nvmlEccErrorCounts_t *eccCounts);
 nvmlReturn_t nvmlDeviceGetMemoryErrorCounter(nvmlDevice_t device, nvmlMemoryErrorType_t errorType,
 		nvmlEccCounterType_t counterType, nvmlMemoryLocation_t locationType, unsigned long long *count);
-nvmlReturn_t nvmlDeviceGetUtilizationRates(nvmlDevice_t device, nvmlUtilization_t *utilization INOUT);
+nvmlReturn_t nvmlDeviceGetUtilizationRates(nvmlDevice_t device, nvmlUtilization_t *utilization);
 nvmlReturn_t nvmlDeviceGetEncoderUtilization(nvmlDevice_t device, unsigned int *utilization,
 		unsigned int *samplingPeriodUs);
 nvmlReturn_t nvmlDeviceGetEncoderCapacity(nvmlDevice_t device, nvmlEncoderType_t encoderQueryType,
@@ -195,14 +195,14 @@ nvmlReturn_t nvmlDeviceGetJpgUtilization(nvmlDevice_t device, unsigned int *util
 		unsigned int *samplingPeriodUs);
 nvmlReturn_t nvmlDeviceGetOfaUtilization(nvmlDevice_t device, unsigned int *utilization,
 		unsigned int *samplingPeriodUs);
-nvmlReturn_t nvmlDeviceGetFBCStats(nvmlDevice_t device, nvmlFBCStats_t *fbcStats INOUT);
+nvmlReturn_t nvmlDeviceGetFBCStats(nvmlDevice_t device, nvmlFBCStats_t *fbcStats);
 nvmlReturn_t nvmlDeviceGetFBCSessions(nvmlDevice_t device, unsigned int *sessionCount INOUT,
 		nvmlFBCSessionInfo_t *sessionInfo COUNT(sessionCount) OPTIONAL) ALWAYS;
 nvmlReturn_t nvmlDeviceGetDriverModel_v2(nvmlDevice_t device, nvmlDriverModel_t *current,
 		nvmlDriverModel_t *pending);
 nvmlReturn_t nvmlDeviceGetVbiosVersion(nvmlDevice_t device, char *version TEXT(length), unsigned int length);
 nvmlReturn_t nvmlDeviceGetBridgeChipInfo(nvmlDevice_t device,
-		nvmlBridgeChipHierarchy_t *bridgeHierarchy INOUT);
+		nvmlBridgeChipHierarchy_t *bridgeHierarchy);
 nvmlReturn_t nvmlDeviceGetComputeRunningProcesses_v3(nvmlDevice_t device, unsigned int *infoCount INOUT,
 		nvmlProcessInfo_t *infos COUNT(infoCount) OPTIONAL) ALWAYS;
 nvmlReturn_t nvmlDeviceGetGraphicsRunningProcesses_v3(nvmlDevice_t device, unsigned int *infoCount INOUT,
@@ -216,9 +216,9 @@ nvmlReturn_t nvmlDeviceGetAPIRestriction(nvmlDevice_t device, nvmlRestrictedAPI_
 nvmlReturn_t nvmlDeviceGetSamples(nvmlDevice_t device, nvmlSamplingType_t type,
 		unsigned long long lastSeenTimeStamp, nvmlValueType_t *sampleValType, unsigned int *sampleCount INOUT,
 		nvmlSample_t *samples COUNT(sampleCount) OPTIONAL) ALWAYS;
-nvmlReturn_t nvmlDeviceGetBAR1MemoryInfo(nvmlDevice_t device, nvmlBAR1Memory_t *bar1Memory INOUT);
+nvmlReturn_t nvmlDeviceGetBAR1MemoryInfo(nvmlDevice_t device, nvmlBAR1Memory_t *bar1Memory);
 nvmlReturn_t nvmlDeviceGetViolationStatus(nvmlDevice_t device, nvmlPerfPolicyType_t perfPolicyType,
-		nvmlViolationTime_t *violTime INOUT);
+		nvmlViolationTime_t *violTime);
 nvmlReturn_t nvmlDeviceGetIrqNum(nvmlDevice_t device, unsigned int *irqNum);
 nvmlReturn_t nvmlDeviceGetNumGpuCores(nvmlDevice_t device, unsigned int *numCores);
 nvmlReturn_t nvmlDeviceGetPowerSource(nvmlDevice_t device, nvmlPowerSource_t *powerSource);
@@ -227,16 +227,16 @@ nvmlReturn_t nvmlDeviceGetPcieLinkMaxSpeed(nvmlDevice_t device, unsigned int *ma
 nvmlReturn_t nvmlDeviceGetPcieSpeed(nvmlDevice_t device, unsigned int *pcieSpeed);
 nvmlReturn_t nvmlDeviceGetAdaptiveClockInfoStatus(nvmlDevice_t device, unsigned int *adaptiveClockStatus);
 nvmlReturn_t nvmlDeviceGetBusType(nvmlDevice_t device, nvmlBusType_t *type);
-nvmlReturn_t nvmlDeviceGetGpuFabricInfo(nvmlDevice_t device, nvmlGpuFabricInfo_t *gpuFabricInfo INOUT);
+nvmlReturn_t nvmlDeviceGetGpuFabricInfo(nvmlDevice_t device, nvmlGpuFabricInfo_t *gpuFabricInfo);
 nvmlReturn_t nvmlDeviceGetGpuFabricInfoV(nvmlDevice_t device, nvmlGpuFabricInfoV_t *gpuFabricInfo INOUT);
-nvmlReturn_t nvmlSystemGetConfComputeCapabilities(nvmlConfComputeSystemCaps_t *capabilities INOUT);
-nvmlReturn_t nvmlSystemGetConfComputeState(nvmlConfComputeSystemState_t *state INOUT);
+nvmlReturn_t nvmlSystemGetConfComputeCapabilities(nvmlConfComputeSystemCaps_t *capabilities);
+nvmlReturn_t nvmlSystemGetConfComputeState(nvmlConfComputeSystemState_t *state);
 nvmlReturn_t nvmlDeviceGetConfComputeMemSizeInfo(nvmlDevice_t device,
-		nvmlConfComputeMemSizeInfo_t *memInfo INOUT);
+		nvmlConfComputeMemSizeInfo_t *memInfo);
 nvmlReturn_t nvmlSystemGetConfComputeGpusReadyState(unsigned int *isAcceptingWork);
-nvmlReturn_t nvmlDeviceGetConfComputeProtectedMemoryUsage(nvmlDevice_t device, nvmlMemory_t *memory INOUT);
+nvmlReturn_t nvmlDeviceGetConfComputeProtectedMemoryUsage(nvmlDevice_t device, nvmlMemory_t *memory);
 nvmlReturn_t nvmlDeviceGetConfComputeGpuCertificate(nvmlDevice_t device,
-		nvmlConfComputeGpuCertificate_t *gpuCert INOUT);
+		nvmlConfComputeGpuCertificate_t *gpuCert);
 nvmlReturn_t nvmlDeviceGetConfComputeGpuAttestationReport(nvmlDevice_t device,
 		nvmlConfComputeGpuAttestationReport_t *gpuAtstReport INOUT);
 nvmlReturn_t nvmlSystemGetConfComputeKeyRotationThresholdInfo(
@@ -254,7 +254,7 @@ nvmlReturn_t nvmlDeviceSetPowerManagementLimit_v2(nvmlDevice_t device,
 		nvmlPowerValue_v2_t *powerValue INOUT) GUARDED;
 nvmlReturn_t nvmlDeviceGetAccountingMode(nvmlDevice_t device, nvmlEnableState_t *mode);
 nvmlReturn_t nvmlDeviceGetAccountingStats(nvmlDevice_t device, unsigned int pid,
-		nvmlAccountingStats_t *stats INOUT);
+		nvmlAccountingStats_t *stats);
 nvmlReturn_t nvmlDeviceGetAccountingPids(nvmlDevice_t device, unsigned int *count INOUT,
 		unsigned int *pids COUNT(count) OPTIONAL) ALWAYS;
 nvmlReturn_t nvmlDeviceGetAccountingBufferSize(nvmlDevice_t device, unsigned int *bufferSize);
@@ -267,9 +267,9 @@ nvmlReturn_t nvmlDeviceGetRetiredPagesPendingStatus(nvmlDevice_t device, nvmlEna
 nvmlReturn_t nvmlDeviceGetRemappedRows(nvmlDevice_t device, unsigned int *corrRows, unsigned int *uncRows,
 		unsigned int *isPending, unsigned int *failureOccurred);
 nvmlReturn_t nvmlDeviceGetRowRemapperHistogram(nvmlDevice_t device,
-		nvmlRowRemapperHistogramValues_t *values INOUT);
+		nvmlRowRemapperHistogramValues_t *values);
 nvmlReturn_t nvmlDeviceGetArchitecture(nvmlDevice_t device, nvmlDeviceArchitecture_t *arch);
-nvmlReturn_t nvmlDeviceGetClkMonStatus(nvmlDevice_t device, nvmlClkMonStatus_t *status INOUT);
+nvmlReturn_t nvmlDeviceGetClkMonStatus(nvmlDevice_t device, nvmlClkMonStatus_t *status);
 nvmlReturn_t nvmlDeviceGetProcessUtilization(nvmlDevice_t device,
 		nvmlProcessUtilizationSample_t *utilization COUNT(processSamplesCount) OPTIONAL,
 		unsigned int *processSamplesCount INOUT, unsigned long long lastSeenTimeStamp) ALWAYS;
@@ -278,7 +278,7 @@ nvmlReturn_t nvmlDeviceGetProcessesUtilizationInfo(nvmlDevice_t device,
 nvmlReturn_t nvmlDeviceGetPlatformInfo(nvmlDevice_t device, nvmlPlatformInfo_t *platformInfo INOUT);
 nvmlReturn_t nvmlDeviceGetPdi(nvmlDevice_t device, nvmlPdi_t *pdi INOUT);
 nvmlReturn_t nvmlDeviceSetHostname_v1(nvmlDevice_t device, nvmlHostname_v1_t *hostname INOUT) GUARDED;
-nvmlReturn_t nvmlDeviceGetHostname_v1(nvmlDevice_t device, nvmlHostname_v1_t *hostname INOUT);
+nvmlReturn_t nvmlDeviceGetHostname_v1(nvmlDevice_t device, nvmlHostname_v1_t *hostname);
 nvmlReturn_t nvmlUnitSetLedState(nvmlUnit_t unit, nvmlLedColor_t color) GUARDED;
 nvmlReturn_t nvmlDeviceSetPersistenceMode(nvmlDevice_t device, nvmlEnableState_t mode) GUARDED;
 nvmlReturn_t nvmlDeviceSetComputeMode(nvmlDevice_t device, nvmlComputeMode_t mode) GUARDED;
@@ -317,14 +317,14 @@ nvmlReturn_t nvmlDeviceGetNvLinkVersion(nvmlDevice_t device, unsigned int link, 
 nvmlReturn_t nvmlDeviceGetNvLinkCapability(nvmlDevice_t device, unsigned int link,
 		nvmlNvLinkCapability_t capability, unsigned int *capResult);
 nvmlReturn_t nvmlDeviceGetNvLinkRemotePciInfo_v2(nvmlDevice_t device, unsigned int link,
-		nvmlPciInfo_t *pci INOUT);
+		nvmlPciInfo_t *pci);
 nvmlReturn_t nvmlDeviceGetNvLinkErrorCounter(nvmlDevice_t device, unsigned int link,
 		nvmlNvLinkErrorCounter_t counter, unsigned long long *counterValue);
 nvmlReturn_t nvmlDeviceResetNvLinkErrorCounters(nvmlDevice_t device, unsigned int link) GUARDED;
 nvmlReturn_t nvmlDeviceSetNvLinkUtilizationControl(nvmlDevice_t device, unsigned int link,
 		unsigned int counter, nvmlNvLinkUtilizationControl_t *control INOUT, unsigned int reset) GUARDED;
 nvmlReturn_t nvmlDeviceGetNvLinkUtilizationControl(nvmlDevice_t device, unsigned int link,
-		unsigned int counter, nvmlNvLinkUtilizationControl_t *control INOUT);
+		unsigned int counter, nvmlNvLinkUtilizationControl_t *control);
 nvmlReturn_t nvmlDeviceGetNvLinkUtilizationCounter(nvmlDevice_t device, unsigned int link,
 		unsigned int counter, unsigned long long *rxcounter, unsigned long long *txcounter);
 nvmlReturn_t nvmlDeviceFreezeNvLinkUtilizationCounter(nvmlDevice_t device, unsigned int link,
@@ -427,7 +427,7 @@ nvmlReturn_t nvmlVgpuInstanceGetEncoderStats(nvmlVgpuInstance_t vgpuInstance, un
 		unsigned int *averageFps, unsigned int *averageLatency);
 nvmlReturn_t nvmlVgpuInstanceGetEncoderSessions(nvmlVgpuInstance_t vgpuInstance,
 		unsigned int *sessionCount INOUT, nvmlEncoderSessionInfo_t *sessionInfo COUNT(sessionCount) OPTIONAL) ALWAYS;
-nvmlReturn_t nvmlVgpuInstanceGetFBCStats(nvmlVgpuInstance_t vgpuInstance, nvmlFBCStats_t *fbcStats INOUT);
+nvmlReturn_t nvmlVgpuInstanceGetFBCStats(nvmlVgpuInstance_t vgpuInstance, nvmlFBCStats_t *fbcStats);
 nvmlReturn_t nvmlVgpuInstanceGetFBCSessions(nvmlVgpuInstance_t vgpuInstance,
 		unsigned int *sessionCount INOUT, nvmlFBCSessionInfo_t *sessionInfo COUNT(sessionCount) OPTIONAL) ALWAYS;
 nvmlReturn_t nvmlVgpuInstanceGetGpuInstanceId(nvmlVgpuInstance_t vgpuInstance, unsigned int *gpuInstanceId);
@@ -469,7 +469,7 @@ nvmlReturn_t nvmlDeviceGetVgpuSchedulerCapabilities(nvmlDevice_t device,
 		nvmlVgpuSchedulerCapabilities_t *pCapabilities INOUT);
 nvmlReturn_t nvmlDeviceSetVgpuSchedulerState(nvmlDevice_t device,
 		nvmlVgpuSchedulerSetState_t *pSchedulerState INOUT) GUARDED;
-nvmlReturn_t nvmlGetVgpuVersion(nvmlVgpuVersion_t *supported INOUT, nvmlVgpuVersion_t *current INOUT);
+nvmlReturn_t nvmlGetVgpuVersion(nvmlVgpuVersion_t *supported, nvmlVgpuVersion_t *current);
 nvmlReturn_t nvmlSetVgpuVersion(nvmlVgpuVersion_t *vgpuVersion INOUT) GUARDED;
 nvmlReturn_t nvmlDeviceGetVgpuUtilization(nvmlDevice_t device, unsigned long long lastSeenTimeStamp,
 		nvmlValueType_t *sampleValType, unsigned int *vgpuInstanceSamplesCount INOUT,
@@ -485,17 +485,17 @@ nvmlReturn_t nvmlVgpuInstanceGetAccountingMode(nvmlVgpuInstance_t vgpuInstance, 
 nvmlReturn_t nvmlVgpuInstanceGetAccountingPids(nvmlVgpuInstance_t vgpuInstance, unsigned int *count INOUT,
 		unsigned int *pids COUNT(count) OPTIONAL) ALWAYS;
 nvmlReturn_t nvmlVgpuInstanceGetAccountingStats(nvmlVgpuInstance_t vgpuInstance, unsigned int pid,
-		nvmlAccountingStats_t *stats INOUT);
+		nvmlAccountingStats_t *stats);
 nvmlReturn_t nvmlVgpuInstanceClearAccountingPids(nvmlVgpuInstance_t vgpuInstance) GUARDED;
 nvmlReturn_t nvmlVgpuInstanceGetLicenseInfo_v2(nvmlVgpuInstance_t vgpuInstance,
-		nvmlVgpuLicenseInfo_t *licenseInfo INOUT);
+		nvmlVgpuLicenseInfo_t *licenseInfo);
 nvmlReturn_t nvmlGetExcludedDeviceCount(unsigned int *deviceCount);
-nvmlReturn_t nvmlGetExcludedDeviceInfoByIndex(unsigned int index, nvmlExcludedDeviceInfo_t *info INOUT);
+nvmlReturn_t nvmlGetExcludedDeviceInfoByIndex(unsigned int index, nvmlExcludedDeviceInfo_t *info);
 nvmlReturn_t nvmlDeviceReadWritePRM_v1(nvmlDevice_t device, nvmlPRMTLV_v1_t *buffer INOUT) GUARDED;
 nvmlReturn_t nvmlDeviceSetMigMode(nvmlDevice_t device, unsigned int mode, nvmlReturn_t *activationStatus) GUARDED;
 nvmlReturn_t nvmlDeviceGetMigMode(nvmlDevice_t device, unsigned int *currentMode, unsigned int *pendingMode);
 nvmlReturn_t nvmlDeviceGetGpuInstanceProfileInfo(nvmlDevice_t device, unsigned int profile,
-		nvmlGpuInstanceProfileInfo_t *info INOUT);
+		nvmlGpuInstanceProfileInfo_t *info);
 nvmlReturn_t nvmlDeviceGetGpuInstanceProfileInfoV(nvmlDevice_t device, unsigned int profile,
 		nvmlGpuInstanceProfileInfo_v2_t *info INOUT);
 nvmlReturn_t nvmlDeviceGetGpuInstanceProfileInfoByIdV(nvmlDevice_t device, unsigned int profileId,
@@ -515,7 +515,7 @@ nvmlReturn_t nvmlDeviceGetGpuInstanceById(nvmlDevice_t device, unsigned int id,
 		nvmlGpuInstance_t *gpuInstance);
 nvmlReturn_t nvmlGpuInstanceGetInfo(nvmlGpuInstance_t gpuInstance, nvmlGpuInstanceInfo_t *info INOUT) UNSUPPORTED("holds pointers");
 nvmlReturn_t nvmlGpuInstanceGetComputeInstanceProfileInfo(nvmlGpuInstance_t gpuInstance,
-		unsigned int profile, unsigned int engProfile, nvmlComputeInstanceProfileInfo_t *info INOUT);
+		unsigned int profile, unsigned int engProfile, nvmlComputeInstanceProfileInfo_t *info);
 nvmlReturn_t nvmlGpuInstanceGetComputeInstanceProfileInfoV(nvmlGpuInstance_t gpuInstance,
 		unsigned int profile, unsigned int engProfile, nvmlComputeInstanceProfileInfo_v2_t *info INOUT);
 nvmlReturn_t nvmlGpuInstanceGetComputeInstanceRemainingCapacity(nvmlGpuInstance_t gpuInstance,
@@ -568,9 +568,9 @@ nvmlReturn_t nvmlDeviceGetSramUniqueUncorrectedEccErrorCounts(nvmlDevice_t devic
 		nvmlEccSramUniqueUncorrectedErrorCounts_t *errorCounts INOUT) UNSUPPORTED("holds pointers");
 
 /* Newer than the header of 13.0; a driver of 580 has them. */
-nvmlReturn_t nvmlDeviceGetRemappedRows_v2(nvmlDevice_t device, nvmlRemappedRowsInfo_v2_t *info INOUT);
+nvmlReturn_t nvmlDeviceGetRemappedRows_v2(nvmlDevice_t device, nvmlRemappedRowsInfo_v2_t *info);
 nvmlReturn_t nvmlDeviceGetUnrepairableMemoryFlag_v1(nvmlDevice_t device,
-		nvmlUnrepairableMemoryStatus_v1_t *unrepairableMemoryStatus INOUT);
+		nvmlUnrepairableMemoryStatus_v1_t *unrepairableMemoryStatus);
 nvmlReturn_t nvmlDeviceReadPRMCounters_v1(nvmlDevice_t device,
 		nvmlPRMCounterList_v1_t *counterList) UNSUPPORTED("holds pointers");
 

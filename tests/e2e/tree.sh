@@ -30,6 +30,45 @@ done
 for file in pci_bus_id:'[0-9a-fA-F]{4,8}:[0-9a-fA-F]{2}:[0-9a-fA-F]{2}\.[0-9a-f]' driver_version:'.+'; do
 	[ ! -e "$mnt/gpu0/${file%%:*}" ] || value "gpu0/${file%%:*}" "${file#*:}"
 done
+# What only NVML knows is there where it is known: numbers in their units, within what a card can have.
+between() # FILE LEAST MOST
+{
+	[ -e "$mnt/$1" ] || return 0
+	value "$1" "$number"
+	[ "$(cat "$mnt/$1")" -ge "$2" ] && [ "$(cat "$mnt/$1")" -le "$3" ] || fail "$1 is $(cat "$mnt/$1")"
+}
+for file in gpu memory encoder decoder; do
+	between gpu0/utilization/$file 0 100
+done
+for file in gpu memory; do
+	between gpu0/temperature/$file 1000 150000
+done
+for file in usage limit; do
+	between gpu0/power/$file 100000 2000000000
+done
+between gpu0/power/energy 0 9223372036854775807
+for file in sm memory max_sm max_memory; do
+	between gpu0/clocks/$file 1000000 100000000000
+done
+between gpu0/pcie/generation 1 9
+between gpu0/pcie/width 1 32
+for file in pcie/replay ecc/corrected ecc/uncorrected minor_number; do
+	between gpu0/$file 0 4294967295
+done
+for file in serial:'[0-9A-Za-z]+' vbios_version:'[0-9A-Za-z.]+' ecc/mode:'enabled|disabled' mode:'shared|exclusive|prohibited'; do
+	[ ! -e "$mnt/gpu0/${file%%:*}" ] || value "gpu0/${file%%:*}" "${file#*:}"
+done
+[ ! -e "$mnt/gpu0/sessions" ] || ! grep -vqE '^[0-9]+ ([0-9]+|-) .+$' "$mnt/gpu0/sessions" || fail "sessions: $(cat "$mnt/gpu0/sessions")"
+if [ "$driver" = soft ]; then
+	[ "$(cat "$mnt/gpu0/mode")" = shared ] && [ "$(cat "$mnt/gpu0/minor_number")" = 0 ] || fail "mode or minor_number"
+	for file in temperature power clocks pcie ecc utilization serial; do
+		[ ! -e "$mnt/gpu0/$file" ] || fail "a software device has no $file"
+	done
+else
+	for file in utilization/gpu temperature/gpu power/usage clocks/sm serial sessions; do
+		[ -e "$mnt/gpu0/$file" ] || echo "there is no $file"
+	done
+fi
 total=$(cat "$mnt/gpu0/memory/total")
 [ "$total" = "$(($(cat "$mnt/gpu0/memory/used") + $(cat "$mnt/gpu0/memory/free")))" ] || fail "used and free are not total"
 grep -q '^Model: 	*[^ ]' "$mnt/gpu0/information" || fail "information: $(cat "$mnt/gpu0/information")"
@@ -46,7 +85,7 @@ while read -r file; do
 	timeout 5 cat "$file" >"$work/whole" || fail "$file cannot be read"
 	timeout 5 dd if="$file" bs=1 status=none of="$work/pieces" || fail "$file cannot be read in pieces"
 	case $file in
-	*/stats/* | */memory/* | */sessions* | */rtt_us | */status.json) ;;
+	*/stats/* | */memory/* | */utilization/* | */temperature/* | */power/* | */clocks/* | */pcie/* | */sessions* | */rtt_us | */status.json) ;;
 	*) cmp -s "$work/whole" "$work/pieces" || fail "$file reads differently in pieces" ;;
 	esac
 done < <(find "$mnt" -type f ! -name ctl)

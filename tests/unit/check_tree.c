@@ -24,12 +24,21 @@ static const char *const addresses[SERVERS] = {"alpha:9710", "alpha:9711", "[fe8
 static void put_device(struct msg *m, const char *name, unsigned id)
 {
 	uint8_t uuid[16] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, (uint8_t)id};
-	put_map(m, 6);
+	put_map(m, 7);
 	put_text(m, "name"), put_text(m, name);
 	put_text(m, "uuid"), put_bytes(m, uuid, sizeof(uuid));
 	put_text(m, "total"), put_u64(m, 1000);
 	put_text(m, "free"), put_u64(m, 400);
 	put_text(m, "something new"), put_array(m, 2), put_nil(m), put_map(m, 0);
+	put_text(m, "values"), put_map(m, 6);
+	put_text(m, "power/usage"), put_u64(m, 123456000);
+	put_text(m, "minor_number"), put_u64(m, 3);
+	put_text(m, "ecc/mode"), put_text(m, "enabled");
+	put_text(m, "serial"), put_text(m, "0123");
+	put_text(m, "something/new"), put_array(m, 0);
+	put_text(m, "processes"), put_array(m, 2);
+	put_array(m, 3), put_u64(m, 77), put_u64(m, 1048576), put_text(m, "/bin/a b");
+	put_array(m, 3), put_u64(m, 78), put_nil(m), put_text(m, "");
 	put_text(m, "attributes"), put_array(m, 77);
 	for (unsigned i = 0; i < 77; i++)
 		if (i == 75 || i == 76)
@@ -140,6 +149,15 @@ START_TEST(test_values)
 	check_value("gpu1/uuid", "GPU-01020304-0506-0708-090a-0b0c0d0e0f01\n");
 	check_value("by-uuid/GPU-01020304-0506-0708-090a-0b0c0d0e0f01", "../gpu1");
 	check_value("gpu0/memory/used", "600\n");
+	check_value("gpu0/power/usage", "123456000\n");
+	check_value("gpu0/power/limit", NULL);
+	check_value("gpu0/minor_number", "3\n");
+	check_value("gpu0/ecc/mode", "enabled\n");
+	check_value("gpu0/ecc/corrected", NULL);
+	check_value("gpu0/serial", "0123\n");
+	check_value("gpu0/mode", NULL);
+	check_value("gpu0/clocks", NULL);
+	check_value("gpu0/sessions", "77 1048576 /bin/a b\n78 - -\n");
 	check_value("gpu0/compute_capability", "9.0\n");
 	check_value("gpu0/multiprocessors", NULL);
 	check_value("gpu0/pci_bus_id", NULL);
