@@ -14,6 +14,7 @@
 #include "devshim/context.h"
 #include "devshim/device.h"
 #include "devshim/handle.h"
+#include "devshim/mirror.h"
 #include "devshim/process.h"
 #include "devshim/transfer.h"
 #include "devshim/upcall.h"
@@ -158,6 +159,8 @@ static CUresult take(struct call *c, struct thread *t, const struct answer *a)
 	if (used < 0)
 		return failed((int)used, "a delivery");
 	transfer_settle((uint32_t)a->frame.ctx);
+	if (__builtin_expect(a->frame.flags & FRAME_CHANGED, 0))
+		atomic_fetch_add(&mirror_told, 1);
 	size_t own = a->frame.bulk_len - (size_t)used;
 	if (own > c->bulk_out_len)
 		return process_die(-EPROTO, call_names[c->id].name);

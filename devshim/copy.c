@@ -562,7 +562,7 @@ CUresult copy_run(const struct copy *k, bool async, CUstream stream)
 	/* The program may read what came, or write over what goes, at once. */
 	if (!r && !async) {
 		r = cuStreamSynchronize(NULL);
-		mirror_fetch();
+		mirror_fetch_unasked();
 	}
 	return r;
 }

@@ -34,7 +34,7 @@ struct mirror {
 	const void *owner; /* of managed memory: its context or library */
 };
 
-_Atomic unsigned mirror_count;
+_Atomic unsigned mirror_count, mirror_told, mirror_seen;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct mirror *first;
 static size_t bytes;
@@ -376,8 +376,13 @@ void mirror_fetch_changed(void)
 	if (thread_cached && thread_cached->host_function)
 		return;
 	pthread_mutex_lock(&lock);
-	if (first)
+	/* What was told of before the fetch begins is seen to when it has ended, and not before: others wait
+	 * for it here. */
+	unsigned told = atomic_load(&mirror_told);
+
+	if (first && told != atomic_load(&mirror_seen))
 		fetch();
+	atomic_store(&mirror_seen, told);
 	pthread_mutex_unlock(&lock);
 	errno = saved;
 }

@@ -16,6 +16,8 @@
 struct function;
 
 extern _Atomic unsigned mirror_count; /* ranges in use */
+/* Answers that told of news, and how many of them have been seen to. */
+extern _Atomic unsigned mirror_told, mirror_seen;
 
 static inline bool mirror_any(void)
 {
@@ -41,10 +43,19 @@ static inline CUresult mirror_send(bool wait)
 {
 	return mirror_any() ? mirror_send_changed(wait) : CUDA_SUCCESS;
 }
+/* After an answer that told of news, this thread's or another's. */
 static inline void mirror_fetch(void)
 {
-	if (mirror_any())
+	if (mirror_any() && atomic_load(&mirror_told) != atomic_load(&mirror_seen))
 		mirror_fetch_changed();
+}
+/* When there was no answer to tell. */
+static inline void mirror_fetch_unasked(void)
+{
+	if (mirror_any()) {
+		atomic_fetch_add(&mirror_told, 1);
+		mirror_fetch_changed();
+	}
 }
 /* Ahead of a launch: pinned memory that its parameters point to is in use from now on. */
 static inline CUresult mirror_launch(const struct function *f, void **params, void **extra)

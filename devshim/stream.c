@@ -386,7 +386,7 @@ static void run_host_function(void *arg)
 	struct host_function *h = arg;
 	struct thread *t = thread_self();
 
-	mirror_fetch();
+	mirror_fetch_unasked();
 	if (t)
 		t->host_function = true;
 	if (h->fn)

@@ -12,6 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <fcntl.h>
+#include <unistd.h>
 
 #include "server/fence.h"
 #include "server/handle.h"
@@ -31,6 +33,7 @@ struct mirror {
 	uint64_t owner;             /* of managed memory */
 	uint64_t from, to;          /* pages that we have mapped; none of managed memory */
 	bool fenced;                /* over the fence */
+	bool touched;               /* the CPU has been able to */
 };
 
 _Atomic unsigned mirror_count;
@@ -224,6 +227,51 @@ void mirror_after(const char *name, uint64_t gone)
 
 /* ---- exchanging */
 
+/* A variable's memory is asked for before there is a context. Whether the CPU may read it already the kernel
+ * says, by an error instead of a signal. */
+static bool touchable(struct mirror *m)
+{
+	static int probe[2] = {-1, -1};
+	char byte;
+
+	if (m->touched)
+		return true;
+	if (probe[0] < 0 && pipe2(probe, O_CLOEXEC | O_NONBLOCK))
+		return false;
+	m->touched = write(probe[1], memory(m), 1) == 1;
+	if (m->touched && read(probe[0], &byte, 1) != 1)
+		log_error("the pipe that probes memory: %m");
+	if (!m->touched)
+		log_info("managed memory at %#llx cannot be read yet", (unsigned long long)m->base);
+	return m->touched;
+}
+
+/* Where a record's bytes and an answer's are: a session has few threads that exchange. */
+static uint8_t *room(void)
+{
+	static _Thread_local uint8_t *bytes_of_thread;
+
+	if (!bytes_of_thread)
+		bytes_of_thread = malloc(MIRROR_PIECE);
+	return bytes_of_thread;
+}
+
+bool mirror_has_news(const char *name)
+{
+	bool news = false;
+	size_t n;
+
+	if (!strstr(name, "Synchronize") && !strstr(name, "Query") && !strstr(name, "Memcpy") &&
+			!strstr(name, "Memset"))
+		return false;
+	pthread_mutex_lock(&lock);
+	for (struct mirror *m = first; m && !news; m = m->next)
+		news = touchable(m) &&
+		       mirror_changed(memory(m), m->agreed, m->size, 0, MIRROR_BLOCK, &n) < m->size;
+	pthread_mutex_unlock(&lock);
+	return news;
+}
+
 /* [SEND, address, bytes], bulk */
 static CUresult take(const uint8_t *fresh, uint64_t p, uint64_t n)
 {
@@ -231,6 +279,8 @@ static CUresult take(const uint8_t *fresh, uint64_t p, uint64_t n)
 
 	if (!m)
 		return SERVE_BAD;
+	if (!touchable(m))
+		return CUDA_ERROR_NOT_PERMITTED;
 	mirror_merge(memory(m) + (p - m->base), m->agreed + (p - m->base), fresh, n);
 	return CUDA_SUCCESS;
 }
@@ -246,12 +296,12 @@ static CUresult give(struct exec *x, uint64_t from)
 	struct run *run = exec_alloc(x, MIRROR_RUNS * sizeof *run);
 	size_t count = 0, total = 0, n, at;
 	uint64_t next = 0;
-	uint8_t *p;
+	uint8_t *p = room();
 
-	if (!run)
+	if (!run || !p)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	for (struct mirror *m = first; m && !next; m = m->next) {
-		if (m->base + m->size <= from)
+		if (m->base + m->size <= from || !touchable(m))
 			continue;
 		at = from > m->base ? (from - m->base) / MIRROR_BLOCK * MIRROR_BLOCK : 0;
 		for (; at < m->size; at += n) {
@@ -268,9 +318,6 @@ static CUresult give(struct exec *x, uint64_t from)
 			total += n;
 		}
 	}
-	p = exec_alloc(x, total);
-	if (!p)
-		return CUDA_ERROR_OUT_OF_MEMORY;
 	x->bulk = p;
 	x->bulk_len = total;
 	put_u64(&x->out, next);
@@ -307,9 +354,11 @@ CUresult serve_cuMemHostGetDevicePointer_v2(struct exec *x)
 	if (op == MIRROR_SEND) {
 		if (!n || n > MIRROR_PIECE || n != x->frame.bulk_len)
 			return SERVE_BAD;
-		fresh = exec_bulk_all(x, MIRROR_PIECE);
+		fresh = room();
 		if (!fresh)
 			return CUDA_ERROR_OUT_OF_MEMORY;
+		if (!exec_bulk(x, fresh, n))
+			return SERVE_BAD;
 	}
 	pthread_mutex_lock(&lock);
 	switch (op) {

@@ -5,6 +5,7 @@
  * Thread rule: any thread. */
 #include <string.h>
 
+#include "server/mirror.h"
 #include "server/state.h"
 
 /* The daemon takes what we send or holds it back for the program; one that takes nothing for so long is
@@ -78,6 +79,8 @@ void send_reply(struct exec *x, CUresult r)
 		f.bulk_len = x->gathered->len;
 		v[n++] = (struct iovec){x->gathered->bytes, x->gathered->len};
 	}
+	if (__builtin_expect(mirror_count != 0, 0) && mirror_has_news(x->name))
+		f.flags |= FRAME_CHANGED;
 	f.bulk_len += x->bulk_len;
 	if (x->bulk_len)
 		v[n++] = (struct iovec){x->bulk, x->bulk_len};

@@ -52,6 +52,8 @@ static const struct case_ {
 	{{.kind = FRAME_REPLY, .deliveries = 2, .bulk_len = 31}, false, false},
 	{{.kind = FRAME_REPLY, .deliveries = UINT32_MAX, .bulk_len = LIMIT_REPLY}, false, false},
 	{{.kind = FRAME_REPLY, .flags = FRAME_PTDS}, false, false},
+	{{.kind = FRAME_REPLY, .flags = FRAME_CHANGED}, false, true},
+	{{.kind = FRAME_WAIT, .thread = 1, .flags = FRAME_CHANGED}, true, false},
 	{{.kind = FRAME_DATA, .head_len = 1}, false, false},
 	{{.kind = FRAME_DATA, .deliveries = 1, .bulk_len = 16}, false, false},
 	{{.kind = FRAME_UPCALL, .head_len = LIMIT_UPCALL - 40, .bulk_len = 1}, false, false},

@@ -128,15 +128,18 @@ START_TEST(both_ways)
 	ck_assert_int_eq(mirror_send(false), CUDA_SUCCESS);
 	ck_assert_uint_eq(sent, 2); /* two runs of one block */
 	ck_assert(theirs[0] == 1 && theirs[SIZE - 1] == 2);
+	/* No answer has told of news. */
+	mirror_fetch();
+	ck_assert_uint_eq(fetched, 0);
 	theirs[0] = 3;
 	theirs[MIRROR_BLOCK] = 4;
-	mirror_fetch();
+	mirror_fetch_unasked();
 	ck_assert(ours[0] == 3 && ours[MIRROR_BLOCK] == 4 && ours[SIZE - 1] == 2);
 	mirror_send(false);
 	ck_assert_uint_eq(sent, 2);
 	mirror_drop(BASE);
 	ck_assert(!mirror_any() && dropped == 1);
-	mirror_fetch();
+	mirror_fetch_unasked();
 	ck_assert_uint_eq(fetched, 1);
 }
 END_TEST
@@ -151,9 +154,9 @@ START_TEST(one_block)
 		theirs[i + 1] = 110 + i / 2;
 	}
 	if (_i)
-		mirror_fetch();
+		mirror_fetch_unasked();
 	mirror_send(false);
-	mirror_fetch();
+	mirror_fetch_unasked();
 	for (unsigned i = 0; i < 200; i++)
 		ck_assert_msg(ours[i] == (i % 2 ? 110 : 10) + i / 2 && theirs[i] == ours[i], "byte %u", i);
 	ck_assert(!memcmp(at(BASE)->agreed, theirs_agreed, SIZE));
@@ -175,7 +178,7 @@ START_TEST(lying_server)
 	answer_at = lies[_i].at;
 	answer_n = lies[_i].n;
 	answer_next = lies[_i].next;
-	mirror_fetch();
+	mirror_fetch_unasked();
 	ck_assert(died);
 	/* The last lie names memory of ours, but not all that came. */
 	ck_assert(lies[_i].n == MIRROR_BLOCK - 1 || ours[5] == 5);
@@ -188,7 +191,7 @@ START_TEST(endless_server)
 	answer_at = BASE;
 	answer_n = MIRROR_BLOCK;
 	answer_next = BASE;
-	mirror_fetch();
+	mirror_fetch_unasked();
 	ck_assert(died && fetched == 2);
 }
 END_TEST
