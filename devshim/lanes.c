@@ -35,13 +35,14 @@ static struct {
 	.done = PTHREAD_COND_INITIALIZER,
 	.helpers = -1};
 
-/* How many threads a copy gets beside its own: none where they would only take its processor away. */
+/* How many threads a copy gets beside its own. Even on two processors one helps, because a thread mostly waits
+ * for the daemon to wake it. */
 static int helpers_allowed(void)
 {
 	const char *s = getenv("SCUDAFS_LANES");
 	cpu_set_t set;
 	int cpus = sched_getaffinity(0, sizeof set, &set) ? 1 : CPU_COUNT(&set);
-	int n = cpus >= 8 ? 2 : cpus >= 4 ? 1 : 0;
+	int n = cpus >= 8 ? 2 : cpus >= 2 ? 1 : 0;
 
 	if (s && *s >= '1' && *s <= '1' + HELPERS_MOST && !s[1])
 		n = *s - '1';

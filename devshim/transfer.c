@@ -21,7 +21,7 @@
 #define SLOTS (1u << 18)
 #define PAGE 4096u
 #define SETTLE_MS 2000          /* another thread has the bytes already and only copies them */
-#define BOUNCE COPY_PIECE     /* for places that are not one run of bytes */
+#define BOUNCE COPY_PIECE       /* for places that are not one run of bytes */
 
 struct pending { struct transfer place; uint64_t id, got; };
 
