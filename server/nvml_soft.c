@@ -137,6 +137,23 @@ static nvmlReturn_t index_of(nvmlDevice_t device, unsigned *index)
 	return NVML_SUCCESS;
 }
 
+/* The address that the driver gives, which is on no bus. */
+static nvmlReturn_t pci(nvmlDevice_t device, nvmlPciInfo_t *p)
+{
+	unsigned domain, bus, slot;
+	char text[32];
+	CUdevice d;
+
+	if (!p || !ordinal_of(device, &d))
+		return NVML_ERROR_INVALID_ARGUMENT;
+	if (drv.cuDeviceGetPCIBusId(text, sizeof text, d) || sscanf(text, "%x:%x:%x", &domain, &bus, &slot) != 3)
+		return NVML_ERROR_NOT_SUPPORTED;
+	*p = (nvmlPciInfo_t){.domain = domain, .bus = bus, .device = slot};
+	snprintf(p->busId, sizeof p->busId, "%08X:%02X:%02X.0", domain, bus & 0xff, slot & 0xff);
+	snprintf(p->busIdLegacy, sizeof p->busIdLegacy, "%04X:%02X:%02X.0", domain & 0xffff, bus & 0xff, slot & 0xff);
+	return NVML_SUCCESS;
+}
+
 static nvmlReturn_t capability(nvmlDevice_t device, int *major, int *minor)
 {
 	CUdevice d;
@@ -249,6 +266,7 @@ void nvml_open_soft(void)
 	nvml.nvmlDeviceGetUUID = uuid;
 	nvml.nvmlDeviceGetIndex = index_of;
 	nvml.nvmlDeviceGetMinorNumber = index_of;
+	nvml.nvmlDeviceGetPciInfo_v3 = pci;
 	nvml.nvmlDeviceGetCudaComputeCapability = capability;
 	nvml.nvmlDeviceGetMemoryInfo = memory;
 	nvml.nvmlDeviceGetMemoryInfo_v2 = memory_v2;

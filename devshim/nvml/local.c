@@ -3,6 +3,7 @@
  * was seen at a real driver: nvidia-smi refuses to run without it, and is content with slots that say "not supported").
  *
  * Thread rule: any thread. */
+#include <stdlib.h>
 #include <string.h>
 #include "devshim/nvml/call.h"
 #include "wire/log.h"
@@ -108,20 +109,55 @@ static int slot_watched(nvmlDevice_t d, unsigned *yes)
 	return r;
 }
 
-/* 213 to 215: the compute, graphics and MPS processes of a device. */
-static int slot_compute(nvmlDevice_t d, unsigned *n, nvmlProcessInfo_t *infos)
+/* 213 to 215: the compute, graphics and MPS processes of a device, with their names. */
+struct listed {
+	unsigned pid;
+	unsigned long long memory;
+	unsigned gpu_instance, compute_instance;
+	unsigned long long protected;
+	char name[4096];
+};
+_Static_assert(sizeof(struct listed) == 4128, "as nvidia-smi steps through it");
+
+typedef nvmlReturn_t list_fn(nvmlDevice_t, unsigned *, nvmlProcessInfo_t *);
+
+static nvmlReturn_t list(list_fn *ask, nvmlDevice_t d, unsigned *n, struct listed *out)
 {
-	return nvmlDeviceGetComputeRunningProcesses_v3(d, n, infos);
+	nvmlProcessInfo_t *infos = NULL;
+	unsigned room = n && out ? *n : 0;
+	nvmlReturn_t r;
+
+	if (room) {
+		infos = calloc(room, sizeof *infos);
+		if (!infos)
+			return NVML_ERROR_MEMORY;
+	}
+	r = ask(d, n, infos);
+	for (unsigned i = 0; !r && i < room && i < *n; i++) {
+		const nvmlProcessInfo_t *p = &infos[i];
+
+		out[i] = (struct listed){.pid = p->pid, .memory = p->usedGpuMemory, .gpu_instance = p->gpuInstanceId,
+				.compute_instance = p->computeInstanceId};
+		if (nvmlSystemGetProcessName(p->pid, out[i].name, sizeof out[i].name))
+			*out[i].name = 0;
+	}
+	free(infos);
+	return r;
 }
 
-static int slot_graphics(nvmlDevice_t d, unsigned *n, nvmlProcessInfo_t *infos)
+static int slot_compute(nvmlDevice_t d, unsigned *n, struct listed *out)
 {
-	return nvmlDeviceGetGraphicsRunningProcesses_v3(d, n, infos);
+	return list(nvmlDeviceGetComputeRunningProcesses_v3, d, n, out);
 }
 
-static int slot_mps(nvmlDevice_t d, unsigned *n, nvmlProcessInfo_t *infos)
+static int slot_graphics(nvmlDevice_t d, unsigned *n, struct listed *out)
 {
-	return nvmlDeviceGetMPSComputeRunningProcesses_v3(d, n, infos);
+	return list(nvmlDeviceGetGraphicsRunningProcesses_v3, d, n, out);
+}
+
+static int slot_mps(nvmlDevice_t d, unsigned *n, struct listed *out)
+{
+	return list(nvmlDeviceGetMPSComputeRunningProcesses_v3, d, n, out);
 }
 
 nvmlReturn_t nvmlInternalGetExportTable(const void **table, const void *uuid)

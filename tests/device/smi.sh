@@ -53,7 +53,7 @@ compare() # ARGUMENT...
 	cp "$work/mounted" "$out/$n.mounted"
 	mask <"$work/native" >"$work/native.m"
 	mask <"$work/mounted" >"$work/mounted.m"
-	lines=$(diff "$work/native.m" "$work/mounted.m" | grep '^[<>]')
+	lines=$(diff -a "$work/native.m" "$work/mounted.m" | grep -a '^[<>]')
 	echo "smi [$*]: exit $a/$b, $(wc -l <"$work/native")/$(wc -l <"$work/mounted") lines, differ $(echo -n "$lines" | grep -c '')"
 	[ -z "$lines" ] && [ $a = $b ] || differ=$((differ + 1))
 	[ -z "$lines" ] || echo "$lines" | head -n 14 | cut -c1-150
@@ -96,8 +96,8 @@ P
 if "$PYTHON" -c 'import pynvml' 2>/dev/null; then
 	timeout 40 "$PYTHON" tests/e2e/progs/nvml_getters.py >"$out/getters.native" 2>/dev/null
 	mounted "$PYTHON" tests/e2e/progs/nvml_getters.py >"$out/getters.mounted" 2>"$out/getters.err"
-	echo "getters: $(wc -l <"$out/getters.native")/$(wc -l <"$out/getters.mounted") calls, differ $(diff "$out/getters.native" "$out/getters.mounted" | grep -c '^<')"
-	diff "$out/getters.native" "$out/getters.mounted" | grep '^[<>]' | cut -c1-140 | head -n 30
+	echo "getters: $(wc -l <"$out/getters.native")/$(wc -l <"$out/getters.mounted") calls, differ $(diff -a "$out/getters.native" "$out/getters.mounted" | grep -a -c '^<')"
+	diff -a "$out/getters.native" "$out/getters.mounted" | grep -a '^[<>]' | cut -c1-140 | head -n 30
 fi
 
 # Who computes, while a program does; and what torch asks.
@@ -125,7 +125,7 @@ print(torch.cuda.list_gpu_processes())'
 	wait "$job"
 	echo "job: exit $?"
 fi
-for f in $(cd "$work/m/gpu0" && find utilization temperature power clocks pcie ecc minor_number vbios_version serial mode -type f); do
+for f in $(cd "$work/m/gpu0" && find utilization temperature power clocks pcie ecc minor_number vbios_version serial mode -type f 2>/dev/null); do
 	echo "$f $(cat "$work/m/gpu0/$f")"
 done | paste -sd ';'
 cat "$work/m/gpu0/information"
