@@ -192,6 +192,9 @@ CUresult capture_record(struct event *e, struct stream *s, bool *taken)
 
 CUresult capture_asked(struct event *e)
 {
+	/* Of a capture that has ended, the real driver finds the question itself wrong. */
+	if (!e->capture->graph)
+		return CUDA_ERROR_INVALID_VALUE;
 	invalidate(e->capture);
 	return CUDA_ERROR_CAPTURED_EVENT;
 }

@@ -92,8 +92,8 @@ static void objects(void)
 	NEED(cuEventCreate(&e, 0));
 	ASK(cuEventRecord(e, s));
 	NEED(cuCtxSetCurrent(context));
-	ASK(cuStreamQuery(s));
 	ASK(cuStreamSynchronize(s));
+	ASK(cuStreamQuery(s));
 	ASK(cuEventQuery(e));
 	ASK(cuEventRecord(e, NULL));
 	ASK(cuStreamGetCtx(s, &c));
