@@ -213,6 +213,27 @@ static nvmlReturn_t compute_mode(nvmlDevice_t device, nvmlComputeMode_t *mode)
 	return NVML_SUCCESS;
 }
 
+/* It is no part of another device, has no parts, and is nobody's virtual one. */
+static nvmlReturn_t none_of_it(nvmlDevice_t device, unsigned *n)
+{
+	CUdevice d;
+
+	if (!n || !ordinal_of(device, &d))
+		return NVML_ERROR_INVALID_ARGUMENT;
+	*n = 0;
+	return NVML_SUCCESS;
+}
+
+static nvmlReturn_t not_virtual(nvmlDevice_t device, nvmlGpuVirtualizationMode_t *mode)
+{
+	CUdevice d;
+
+	if (!mode || !ordinal_of(device, &d))
+		return NVML_ERROR_INVALID_ARGUMENT;
+	*mode = NVML_GPU_VIRTUALIZATION_MODE_NONE;
+	return NVML_SUCCESS;
+}
+
 /* It has no events: a set of them stays empty. */
 static char events;
 
@@ -274,6 +295,9 @@ void nvml_open_soft(void)
 	nvml.nvmlDeviceGetGraphicsRunningProcesses_v3 = no_processes;
 	nvml.nvmlDeviceGetMPSComputeRunningProcesses_v3 = no_processes;
 	nvml.nvmlDeviceGetComputeMode = compute_mode;
+	nvml.nvmlDeviceIsMigDeviceHandle = none_of_it;
+	nvml.nvmlDeviceGetMaxMigDeviceCount = none_of_it;
+	nvml.nvmlDeviceGetVirtualizationMode = not_virtual;
 	nvml.nvmlEventSetCreate = events_create;
 	nvml.nvmlEventSetFree = events_free;
 	nvml.nvmlEventSetWait_v2 = events_wait;
