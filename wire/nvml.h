@@ -159,8 +159,8 @@ nvmlReturn_t nvmlDeviceSetPowerMizerMode_v1(nvmlDevice_t device,
 		nvmlDevicePowerMizerModes_v1_t *powerMizerMode INOUT) GUARDED;
 nvmlReturn_t nvmlDeviceGetTotalEnergyConsumption(nvmlDevice_t device, unsigned long long *energy);
 nvmlReturn_t nvmlDeviceGetEnforcedPowerLimit(nvmlDevice_t device, unsigned int *limit);
-nvmlReturn_t nvmlDeviceGetGpuOperationMode(nvmlDevice_t device, nvmlGpuOperationMode_t *current,
-		nvmlGpuOperationMode_t *pending);
+nvmlReturn_t nvmlDeviceGetGpuOperationMode(nvmlDevice_t device, nvmlGpuOperationMode_t *current OPTIONAL,
+		nvmlGpuOperationMode_t *pending OPTIONAL);
 nvmlReturn_t nvmlDeviceGetMemoryInfo(nvmlDevice_t device, nvmlMemory_t *memory);
 nvmlReturn_t nvmlDeviceGetMemoryInfo_v2(nvmlDevice_t device, nvmlMemory_v2_t *memory INOUT);
 nvmlReturn_t nvmlDeviceGetComputeMode(nvmlDevice_t device, nvmlComputeMode_t *mode);
@@ -198,8 +198,8 @@ nvmlReturn_t nvmlDeviceGetOfaUtilization(nvmlDevice_t device, unsigned int *util
 nvmlReturn_t nvmlDeviceGetFBCStats(nvmlDevice_t device, nvmlFBCStats_t *fbcStats);
 nvmlReturn_t nvmlDeviceGetFBCSessions(nvmlDevice_t device, unsigned int *sessionCount INOUT,
 		nvmlFBCSessionInfo_t *sessionInfo COUNT(sessionCount) OPTIONAL) ALWAYS;
-nvmlReturn_t nvmlDeviceGetDriverModel_v2(nvmlDevice_t device, nvmlDriverModel_t *current,
-		nvmlDriverModel_t *pending);
+nvmlReturn_t nvmlDeviceGetDriverModel_v2(nvmlDevice_t device, nvmlDriverModel_t *current OPTIONAL,
+		nvmlDriverModel_t *pending OPTIONAL);
 nvmlReturn_t nvmlDeviceGetVbiosVersion(nvmlDevice_t device, char *version TEXT(length), unsigned int length);
 nvmlReturn_t nvmlDeviceGetBridgeChipInfo(nvmlDevice_t device,
 		nvmlBridgeChipHierarchy_t *bridgeHierarchy);
