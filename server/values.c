@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Values are kept for a second: several mounts may ask, and each question costs the driver some of its time.
+/* Values are kept for a moment: several mounts may ask, and each question costs the driver some of its time.
  *
  * Thread rule: as values.h. */
 #include "server/values.h"
@@ -14,7 +14,7 @@
 #include "wire/msg.h"
 #include "wire/values.h"
 
-#define FRESH 900               /* ms; mounts ask each second */
+#define FRESH 200               /* ms; each mount asks once a second */
 
 #define NUMBER(id, folder, path, file) V_##id,
 enum number { GPU_NUMBERS(NUMBER) NUMBERS };
