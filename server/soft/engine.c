@@ -39,7 +39,7 @@ static bool describe(struct engine_module *m, struct ptx_func *f, struct engine_
 		.const_bytes = m->const_bytes,
 		.registers = 1,
 		.max_threads = f->maxntid ? (int)f->maxntid : MAX_THREADS_DEFAULT,
-		.ptx_version = f->unit->version};
+		.ptx_version = f->unit->target};
 	memcpy(e->info.required, f->reqntid, sizeof f->reqntid);
 	if (e->info.max_threads > MAX_THREADS_DEFAULT)
 		e->info.max_threads = MAX_THREADS_DEFAULT;

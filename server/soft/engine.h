@@ -38,7 +38,7 @@ struct engine_function_info {
 	int registers;                  /* an honest guess for the attribute; >= 1 */
 	int max_threads;                /* .maxntid product, or 1024 */
 	unsigned required[3];           /* .reqntid, or 0,0,0 */
-	int ptx_version;                /* 10 * major + minor of the .version directive */
+	int ptx_version;                /* of the .target directive: 10 * major + minor; 0: none */
 	const char *uncovered;          /* first instruction that the engine lacks, "tex.2d.v4.f32.f32 at line 12"; NULL: runnable */
 };
 const struct engine_function_info *engine_function_info(const struct engine_function *f);

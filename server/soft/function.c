@@ -34,7 +34,9 @@ CUresult function_attribute(const struct engine_function *code, const struct fun
 	case CU_FUNC_ATTRIBUTE_CONST_SIZE_BYTES: *out = (int)info->const_bytes; break;
 	case CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES: *out = (int)info->local_bytes; break;
 	case CU_FUNC_ATTRIBUTE_NUM_REGS: *out = info->registers; break;
-	case CU_FUNC_ATTRIBUTE_PTX_VERSION:
+	case CU_FUNC_ATTRIBUTE_PTX_VERSION: /* of the code: libraries pick their launch sizes by it */
+		*out = info->ptx_version ? info->ptx_version : soft.major * 10 + soft.minor;
+		break;
 	case CU_FUNC_ATTRIBUTE_BINARY_VERSION: *out = soft.major * 10 + soft.minor; break;
 	case CU_FUNC_ATTRIBUTE_CACHE_MODE_CA: *out = 0; break;
 	case CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES:
