@@ -5,6 +5,7 @@
 // streams run while the CPU writes other bytes of the same pages. A model on the host does the same, and
 // every buffer must agree with it after each synchronisation. Arguments: SEED PROGRAMS.
 #include "app.h"
+#include <sys/mman.h>
 #include <vector>
 
 enum { KINDS = 5, STREAMS = 3, STEPS = 60, MOST = 9000 };
@@ -215,7 +216,7 @@ static void program(void)
 {
 	unsigned n[KINDS], *managed, *mapped, *pinned, *same;
 	size_t pages;
-	void *heap;
+	void *registered;
 
 	for (unsigned &v : n)
 		v = up_to(MOST) + 16;
@@ -226,22 +227,25 @@ static void program(void)
 		fail("the device names mapped memory otherwise");
 	CK(cudaMallocHost(&pinned, n[3] * 4));
 	pages = (n[4] * 4 + 4095) / 4096 * 4096;
-	heap = aligned_alloc(4096, pages);
-	CK(cudaHostRegister(heap, pages, cudaHostRegisterMapped));
-	CK(cudaHostGetDevicePointer(&same, heap, 0));
+	/* Not from the heap: under a sanitizer that lies at one address in every process. */
+	registered = mmap(NULL, pages, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (registered == MAP_FAILED)
+		fail("mmap");
+	CK(cudaHostRegister(registered, pages, cudaHostRegisterMapped));
+	CK(cudaHostGetDevicePointer(&same, registered, 0));
 	fill(buffers[0], managed, n[0]);
 	fill(buffers[1], variable, sizeof variable / sizeof *variable);
 	fill(buffers[2], mapped, n[2]);
 	fill(buffers[3], pinned, n[3]);
-	fill(buffers[4], (unsigned *)heap, n[4]);
+	fill(buffers[4], (unsigned *)registered, n[4]);
 	plain.n = MOST;
 	plain.model.assign(MOST, 0);
 	CK(cudaMalloc(&plain.p, MOST * 4));
 	CK(cudaMemset(plain.p, 0, MOST * 4));
 	for (int i = 0; i < STEPS; i++)
 		step();
-	CK(cudaHostUnregister(heap));
-	free(heap);
+	CK(cudaHostUnregister(registered));
+	munmap(registered, pages);
 	CK(cudaFreeHost(pinned));
 	CK(cudaFreeHost(mapped));
 	CK(cudaFree(managed));
