@@ -127,6 +127,11 @@ CUresult cuCtxGetLimit(size_t *value, CUlimit l)
 		return g.error;
 	if (!value || (unsigned)l >= CU_LIMIT_MAX)
 		return CUDA_ERROR_INVALID_VALUE;
+	/* no context here is one of graphics; cuBLAS leaves its handle half made when it cannot learn that */
+	if (l == CU_LIMIT_CIG_ENABLED || l == CU_LIMIT_CIG_SHMEM_FALLBACK_ENABLED) {
+		*value = 0;
+		return CUDA_SUCCESS;
+	}
 	if (!limit_known(l))
 		return CUDA_ERROR_UNSUPPORTED_LIMIT;
 	*value = g.context->limits[l];

@@ -13,7 +13,7 @@ static void blas(cublasStatus_t s, const char *what, int line)
 	if (s == CUBLAS_STATUS_SUCCESS)
 		return;
 	if (s == CUBLAS_STATUS_ARCH_MISMATCH || s == CUBLAS_STATUS_NOT_INITIALIZED ||
-			s == CUBLAS_STATUS_NOT_SUPPORTED) {
+			s == CUBLAS_STATUS_NOT_SUPPORTED || s == CUBLAS_STATUS_EXECUTION_FAILED) {
 		cudaDeviceProp p;
 
 		if (cudaGetDeviceProperties(&p, 0) == cudaSuccess && strstr(p.name, "software"))
