@@ -5,7 +5,8 @@
  *
  * Thread rule: `lock` guards the list, and is held over an exchange, so that exchanges of several threads
  * reach the server in the order in which they change what is agreed on. A thread that holds it calls
- * nothing here again. */
+ * nothing here again. Making a range may wait for the device, and so for host functions, which exchange:
+ * `making` serialises that, and `lock` is free meanwhile. */
 #include "devshim/mirror.h"
 
 #include <errno.h>
@@ -36,6 +37,7 @@ struct mirror {
 
 _Atomic unsigned mirror_count, mirror_told, mirror_seen;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_mutex_t making = PTHREAD_MUTEX_INITIALIZER;
 static struct mirror *first;
 static size_t bytes;
 static uint8_t *piece; /* what is being sent: memory itself may change meanwhile */
@@ -176,19 +178,24 @@ CUresult mirror_use(uint64_t p)
 	copy_drain();
 	m.base = range.base;
 	m.size = range.size;
-	pthread_mutex_lock(&lock);
-	if (!at(m.base)) {
+	pthread_mutex_lock(&making);
+	if (range_find(p, &range) && !range.mirrored) {
 		r = begin(&c, MIRROR_MAKE, m.base);
 		if (!r) {
 			put_u64(&c.out, m.size);
 			r = wait_for(&c);
 		}
-		if (!r && (r = add(&m)))
-			tell_drop(m.base);
-		if (!r)
-			range_set_mirrored(m.base, true);
+		if (!r) {
+			pthread_mutex_lock(&lock);
+			r = add(&m);
+			if (r)
+				tell_drop(m.base);
+			else
+				range_set_mirrored(m.base, true);
+			pthread_mutex_unlock(&lock);
+		}
 	}
-	pthread_mutex_unlock(&lock);
+	pthread_mutex_unlock(&making);
 	errno = saved;
 	return r;
 }
@@ -389,6 +396,8 @@ void mirror_fetch_changed(void)
 
 /* ---- parameters that point to pinned memory */
 
+/* Not every number that looks like a pointer is one for the kernel to follow: a range that the server cannot
+ * have is no reason to refuse the launch. */
 static CUresult look_at(const uint8_t *p, size_t offset, size_t n)
 {
 	CUresult r = CUDA_SUCCESS;
@@ -396,8 +405,11 @@ static CUresult look_at(const uint8_t *p, size_t offset, size_t n)
 
 	for (size_t i = (8 - offset % 8) % 8; !r && n >= 8 && i <= n - 8; i += 8) {
 		memcpy(&v, p + i, sizeof v);
-		if (range_may_be_host(v))
-			r = mirror_use(v);
+		if (!range_may_be_host(v) || !mirror_use(v))
+			continue;
+		log_warning("kernels cannot use the pinned memory at %#llx that a parameter names",
+			(unsigned long long)v);
+		r = process_check();
 	}
 	return r;
 }

@@ -4,7 +4,9 @@
  * fence and registered with the driver, so that kernels reach it at the same addresses. It is read and
  * written by the CPU like any program's own.
  *
- * Thread rule: the mirror threads of records; `lock` guards the list and all that hangs on it. */
+ * Thread rule: the mirror threads of records; `lock` guards the list and all that hangs on it. The driver may
+ * wait for the device, and so for a host function of the program's that wants to exchange: `lock` is free
+ * while it registers memory, of which `making` serialises the calls. */
 #include "server/mirror.h"
 
 #include <errno.h>
@@ -37,7 +39,7 @@ struct mirror {
 };
 
 _Atomic unsigned mirror_count;
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER, making = PTHREAD_MUTEX_INITIALIZER;
 static struct mirror *first;
 static uint64_t bytes;
 
@@ -107,33 +109,48 @@ static void unmap(const struct mirror *m)
 		munmap(p, n);
 }
 
-static void drop(struct mirror **at)
+/* Off the list; what it was is given to release, without the lock. */
+static struct mirror *take_out(struct mirror **at)
 {
 	struct mirror *m = *at;
 
 	*at = m->next;
+	m->next = NULL;
+	bytes -= m->size;
+	mirror_count--;
+	return m;
+}
+
+static void release(struct mirror *m)
+{
+	if (!m)
+		return;
 	if (m->to > m->from) {
 		/* A context that has died took the registration with it. */
 		drv.cuMemHostUnregister((void *)(uintptr_t)m->from);
 		unmap(m);
 	}
 	munmap(m->agreed, m->size);
-	bytes -= m->size;
-	mirror_count--;
 	free(m);
 }
 
 /* ---- making and ending */
 
-CUresult mirror_add_managed(uint64_t base, size_t size, uint64_t owner)
+static CUresult add_locked(const struct mirror *m)
 {
-	struct mirror m = {.base = base, .size = size, .owner = owner};
 	CUresult r;
 
 	pthread_mutex_lock(&lock);
-	r = add(&m);
+	r = add(m);
 	pthread_mutex_unlock(&lock);
 	return r;
+}
+
+CUresult mirror_add_managed(uint64_t base, size_t size, uint64_t owner)
+{
+	struct mirror m = {.base = base, .size = size, .owner = owner};
+
+	return add_locked(&m);
 }
 
 /* Pages of ours at the program's addresses. Nothing of this process lies inside the fence; outside of it only
@@ -167,12 +184,15 @@ static CUresult make(uint64_t base, uint64_t size)
 		return CUDA_ERROR_INVALID_VALUE;
 	m.from = base / PAGE * PAGE;
 	m.to = (base + size + PAGE - 1) / PAGE * PAGE;
-	for (o = first; o; o = o->next)
-		if (o->from < m.to && m.from < o->to) {
-			log_warning("two pinned ranges share the page at %#llx",
-					(unsigned long long)(o->from > m.from ? o->from : m.from));
-			return CUDA_ERROR_OUT_OF_MEMORY;
-		}
+	pthread_mutex_lock(&lock);
+	for (o = first; o && (o->from >= m.to || m.from >= o->to); o = o->next)
+		;
+	pthread_mutex_unlock(&lock);
+	if (o) {
+		log_warning("pinned memory of the program at %#llx shares a page with other such memory",
+				(unsigned long long)base);
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	}
 	if (!map(&m)) {
 		log_warning("pinned memory of the program at %#llx: the address is in use here",
 				(unsigned long long)base);
@@ -186,7 +206,7 @@ static CUresult make(uint64_t base, uint64_t size)
 		if (!r && p != m.from)
 			r = CUDA_ERROR_NOT_SUPPORTED;
 		if (!r)
-			r = add(&m);
+			r = add_locked(&m);
 		if (r)
 			drv.cuMemHostUnregister((void *)(uintptr_t)m.from);
 	}
@@ -218,7 +238,7 @@ void mirror_after(const char *name, uint64_t gone)
 	pthread_mutex_lock(&lock);
 	for (struct mirror **at = &first, *m; (m = *at);) {
 		if (m->from == m->to && ((gone && m->owner == gone) || !lives(m)))
-			drop(at);
+			release(take_out(at));
 		else
 			at = &m->next;
 	}
@@ -331,12 +351,19 @@ static CUresult give(struct exec *x, uint64_t from)
 	return CUDA_SUCCESS;
 }
 
+/* [DROP, address] */
 static CUresult forget(uint64_t base)
 {
-	struct mirror **at = place(base);
+	struct mirror **at, *m = NULL;
 
+	pthread_mutex_lock(&making);
+	pthread_mutex_lock(&lock);
+	at = place(base);
 	if (*at && (*at)->base == base)
-		drop(at);
+		m = take_out(at);
+	pthread_mutex_unlock(&lock);
+	release(m);
+	pthread_mutex_unlock(&making);
 	return CUDA_SUCCESS;
 }
 
@@ -360,14 +387,19 @@ CUresult serve_cuMemHostGetDevicePointer_v2(struct exec *x)
 		if (!exec_bulk(x, fresh, n))
 			return SERVE_BAD;
 	}
-	pthread_mutex_lock(&lock);
-	switch (op) {
-	case MIRROR_MAKE: r = make(p, n); break;
-	case MIRROR_DROP: r = forget(p); break;
-	case MIRROR_SEND: r = take(fresh, p, n); break;
-	case MIRROR_FETCH: r = give(x, p); break;
-	default: break;
+	if (op == MIRROR_DROP)
+		return forget(p);
+	if (op == MIRROR_MAKE) {
+		pthread_mutex_lock(&making);
+		r = make(p, n);
+		pthread_mutex_unlock(&making);
+		return r;
 	}
+	pthread_mutex_lock(&lock);
+	if (op == MIRROR_SEND)
+		r = take(fresh, p, n);
+	else if (op == MIRROR_FETCH)
+		r = give(x, p);
 	pthread_mutex_unlock(&lock);
 	return r;
 }

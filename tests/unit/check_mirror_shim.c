@@ -87,6 +87,7 @@ CUresult context_check(struct context **c) { return *c = &context, CUDA_SUCCESS;
 CUresult process_die(int e, const char *what) { return (void)e, (void)what, died = true, CUDA_ERROR_UNKNOWN; }
 struct thread *thread_create(void) { return NULL; }
 void copy_drain(void) {}
+_Atomic int process_code;
 bool range_find(uint64_t p, struct range *out)
 {
 	if (noted_any && p - noted.base < noted.size)
