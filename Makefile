@@ -28,7 +28,7 @@ $(B)/bin/scudafs: $(call objects,mount scudafs) $(wire)
 $(B)/bin/scudafs: LIBS = $(shell pkg-config --libs fuse3 openssl jansson) -lpthread
 $(B)/bin/scuda-server: $(call objects,server) $(wire) $(call gen,serve driver calls) $(call gen_nvml,serve driver calls)
 $(B)/bin/scuda-server: LIBS = $(shell pkg-config --libs openssl) -ldl -lpthread
-$(B)/lib/libcuda.so.1: $(sort $(shim) $(tables)) $(codec) $(call gen,stubs procs calls)
+$(B)/lib/libcuda.so.1: $(sort $(shim) $(tables)) $(codec) $(B)/obj/wire/image.o $(call gen,stubs procs calls)
 $(B)/lib/libcuda.so.1: LIBS = -lpthread
 $(B)/lib/libnvidia-ml.so.1: $(call objects,devshim/nvml) $(codec) $(call gen_nvml,stubs calls)
 soft    := $(filter-out $(B)/obj/server/soft/handlers.o,$(call objects,server/soft)) $(simd) $(tables) $(B)/obj/wire/log.o \
@@ -133,6 +133,7 @@ install: all $(man) ## install below PREFIX (/usr/local), staged in DESTDIR
 	install $(bin) $(to)/bin
 	install $(filter-out %/soft/libcuda.so.1,$(lib)) $(to)/lib/scudafs
 	ln -sf ../libscuda-soft.so $(to)/lib/scudafs/soft/libcuda.so.1
+	install server/soft/ptxas $(to)/lib/scudafs/soft
 	ln -sf ../bin/scudafs $(to)/sbin/mount.scudafs
 	ln -sf ../bin/scudafs $(to)/sbin/mount.fuse.scudafs
 	install -m 644 $(filter %.1,$(man)) $(to)/share/man/man1
