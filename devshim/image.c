@@ -13,9 +13,6 @@
 #include <string.h>
 #include "wire/limits.h"
 
-#define WRAPPER_MAGIC 0x466243b1u
-#define FATBIN_MAGIC 0xba55ed50u
-#define FATBIN_HEADER 16
 #define ENTRY_HEADER 64
 
 enum entry_kind { ENTRY_PTX = 1, ENTRY_ELF = 2 };
@@ -146,40 +143,30 @@ static bool add_piece(struct image *i, const void *p, size_t n)
 	return true;
 }
 
-/* Bytes of the fatbin at p, 0 when it is none; at most `max`. */
-static size_t fatbin_size(const void *p, size_t max)
-{
-	if (max < FATBIN_HEADER || u32(p) != FATBIN_MAGIC || u16((const uint8_t *)p + 6) != FATBIN_HEADER)
-		return 0;
-	uint64_t body = u64((const uint8_t *)p + 8);
-
-	return body > LIMIT_IMAGE || body > max - FATBIN_HEADER ? 0 : FATBIN_HEADER + body;
-}
-
 static CUresult fatbin_read(
 	struct image *i, unsigned part, const uint8_t *p, size_t max, const struct image_target *t)
 {
-	size_t size = fatbin_size(p, max), start = i->total, left;
+	size_t size = image_fatbin_size(p, max), start = i->total, left;
 	struct choice c = {.any = false};
 	struct entry e;
 
 	if (!size)
 		return CUDA_ERROR_INVALID_IMAGE;
 	for (unsigned d = 0; d < t->n; d++) {
-		c.ptx[d] = best_ptx(p + FATBIN_HEADER, size - FATBIN_HEADER, t->cc[d], &c.cubin[d]);
+		c.ptx[d] = best_ptx(p + IMAGE_FATBIN_HEADER, size - IMAGE_FATBIN_HEADER, t->cc[d], &c.cubin[d]);
 		c.any |= c.ptx[d] || c.cubin[d];
 	}
-	memcpy(i->header[part], p, FATBIN_HEADER);
-	if (!add_piece(i, i->header[part], FATBIN_HEADER))
+	memcpy(i->header[part], p, IMAGE_FATBIN_HEADER);
+	if (!add_piece(i, i->header[part], IMAGE_FATBIN_HEADER))
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	for (left = size - FATBIN_HEADER, p += FATBIN_HEADER; left && entry_read(p, left, &e);
+	for (left = size - IMAGE_FATBIN_HEADER, p += IMAGE_FATBIN_HEADER; left && entry_read(p, left, &e);
 		p += e.size, left -= e.size)
 		if (entry_kept(&e, t, &c) && !add_piece(i, e.p, e.size))
 			return CUDA_ERROR_OUT_OF_MEMORY;
 	if (left && !add_piece(i, p, left)) /* not understood: let the driver judge */
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	i->part_size[part] = i->total - start;
-	uint64_t body = i->part_size[part] - FATBIN_HEADER;
+	uint64_t body = i->part_size[part] - IMAGE_FATBIN_HEADER;
 
 	memcpy(i->header[part] + 8, &body, sizeof body);
 	return CUDA_SUCCESS;
@@ -214,47 +201,6 @@ static CUresult wrapper_read(const struct wrapper *w, const struct image_target 
 	return r;
 }
 
-/* The end of an ELF file: of its tables, its segments and every section with bytes. 0: not an ELF64 that
- * fits. */
-static size_t elf_size(const uint8_t *p, size_t max)
-{
-	uint64_t end = 64, phoff, shoff, last;
-
-	if (max < 64 || p[4] != 2 || p[5] != 1)
-		return 0;
-	phoff = u64(p + 32);
-	shoff = u64(p + 40);
-	unsigned phsize = u16(p + 54), ph = u16(p + 56), shsize = u16(p + 58), sh = u16(p + 60);
-
-	if (phoff > LIMIT_IMAGE || shoff > LIMIT_IMAGE || (ph && phsize < 56) || (sh && shsize < 64))
-		return 0;
-	last = phoff + (uint64_t)phsize * ph;
-	end = ph && last > end ? last : end;
-	last = shoff + (uint64_t)shsize * sh;
-	end = sh && last > end ? last : end;
-	if (end > max)
-		return 0;
-	for (unsigned k = 0; k < ph; k++) {
-		const uint8_t *s = p + phoff + (size_t)k * phsize;
-		uint64_t off = u64(s + 8), n = u64(s + 32);
-
-		if (off > LIMIT_IMAGE || n > LIMIT_IMAGE)
-			return 0;
-		end = off + n > end ? off + n : end;
-	}
-	for (unsigned k = 0; k < sh; k++) {
-		const uint8_t *s = p + shoff + (size_t)k * shsize;
-		uint64_t off = u64(s + 24), n = u64(s + 32);
-
-		if (u32(s + 4) == 8) /* SHT_NOBITS */
-			continue;
-		if (off > LIMIT_IMAGE || n > LIMIT_IMAGE)
-			return 0;
-		end = off + n > end ? off + n : end;
-	}
-	return end <= max && end <= LIMIT_IMAGE ? end : 0;
-}
-
 /* Bytes of PTX text without the NUL, 0 when it does not look like text. */
 static size_t text_size(const char *p, size_t max)
 {
@@ -282,9 +228,9 @@ static CUresult classify(
 {
 	const char *c = code;
 
-	if (max >= 16 && u32(c) == WRAPPER_MAGIC)
+	if (max >= 16 && u32(c) == IMAGE_WRAPPER_MAGIC)
 		return wrapper_read(code, t, i);
-	if (max >= 4 && u32(c) == FATBIN_MAGIC) {
+	if (max >= 4 && u32(c) == IMAGE_FATBIN_MAGIC) {
 		i->kind = IMAGE_FATBIN;
 		return make_parts(i, 1) ? fatbin_read(i, 0, code, max, t) : CUDA_ERROR_OUT_OF_MEMORY;
 	}
@@ -292,7 +238,7 @@ static CUresult classify(
 				"\x7f"
 				"ELF",
 				4))
-		return whole(i, IMAGE_ELF, code, elf_size(code, max));
+		return whole(i, IMAGE_ELF, code, image_elf_size(code, max));
 	if (max >= 8 && !memcmp(c, "!<arch>\n", 8))
 		return whole(i, IMAGE_ARCHIVE, code, sized ? max : 0);
 	return whole(i, IMAGE_PTX, code, text_size(code, max));

@@ -21,8 +21,9 @@ struct wrapper {
 };
 
 struct image {
-	uint8_t *bytes; /* with a NUL behind */
+	uint8_t *bytes; /* with IMAGE_TAIL zeros behind */
 	size_t n;
+	bool whole; /* the driver, which is told no size, stays inside */
 	struct wrapper wrapper;
 	const void **extra;
 	const void *code; /* for the driver */
@@ -112,23 +113,29 @@ static bool get_image(struct exec *x, struct image *i)
 	if (x->in.bad || total != x->frame.bulk_len || (parts > 1 && kind != IMAGE_WRAPPER2))
 		return false;
 	i->n = total;
-	i->bytes = malloc(total + 1);
+	i->bytes = malloc(total + IMAGE_TAIL);
 	if (!i->bytes || !exec_bulk(x, i->bytes, total))
 		return false;
-	i->bytes[total] = 0;
+	memset(i->bytes + total, 0, IMAGE_TAIL);
 	i->code = i->bytes;
-	if (kind != IMAGE_WRAPPER1 && kind != IMAGE_WRAPPER2)
+	if (kind != IMAGE_WRAPPER1 && kind != IMAGE_WRAPPER2) {
+		i->whole = image_whole(i->bytes, total);
 		return true;
+	}
+	i->whole = image_fatbin_whole(i->bytes, size[0]);
 	i->wrapper = (struct wrapper){
-		.magic = 0x466243b1u, .version = kind == IMAGE_WRAPPER2 ? 2 : 1, .data = i->bytes};
+		.magic = IMAGE_WRAPPER_MAGIC, .version = kind == IMAGE_WRAPPER2 ? 2 : 1, .data = i->bytes};
 	if (kind == IMAGE_WRAPPER2) {
 		const uint8_t *p = i->bytes + size[0];
 
 		i->extra = exec_alloc(x, parts * sizeof *i->extra);
 		if (!i->extra)
 			return false;
-		for (size_t k = 1; k < parts; k++, p += size[k - 1])
+		for (size_t k = 1; k < parts; k++) {
 			i->extra[k - 1] = p;
+			i->whole &= image_fatbin_whole(p, size[k]);
+			p += size[k];
+		}
 		i->wrapper.extra = i->extra;
 	}
 	i->code = &i->wrapper;
@@ -142,8 +149,11 @@ static CUresult serve_module_load(struct exec *x)
 	struct jit j;
 	CUmodule m = NULL;
 	bool ok = get_image(x, &i) && get_jit(x, &j) && get_end(&x->in);
-	CUresult r = ok ? drv.cuModuleLoadDataEx(&m, i.code, j.n, j.option, j.value) : SERVE_BAD;
+	CUresult r = SERVE_BAD;
 
+	if (ok)
+		r = i.whole ? drv.cuModuleLoadDataEx(&m, i.code, j.n, j.option, j.value)
+			    : CUDA_ERROR_INVALID_IMAGE;
 	free(i.bytes);
 	if (!ok)
 		return r;
@@ -176,9 +186,11 @@ static CUresult serve_library_load(struct exec *x)
 	struct jit j;
 	CUlibrary l = NULL;
 	bool ok = get_image(x, &i) && get_jit(x, &j) && get_end(&x->in);
-	CUresult r =
-		ok ? drv.cuLibraryLoadData(&l, i.code, j.option, j.value, j.n, NULL, NULL, 0) : SERVE_BAD;
+	CUresult r = SERVE_BAD;
 
+	if (ok)
+		r = i.whole ? drv.cuLibraryLoadData(&l, i.code, j.option, j.value, j.n, NULL, NULL, 0)
+			    : CUDA_ERROR_INVALID_IMAGE;
 	free(i.bytes);
 	if (!ok)
 		return r;

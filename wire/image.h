@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* How an image is sent: its kind and the sizes of its parts in the head, the parts one behind the other in
- * the bulk. */
+ * the bulk. And how long an image is by its own headers: a driver is told no size, so the program's end must
+ * know where an image in its memory ends, and the server that the driver will not read past what came. */
 #pragma once
+#include <stdbool.h>
+#include <stddef.h>
 
 enum image_kind {
 	IMAGE_WRAPPER1 = 1, /* a wrapper of version 1 around one fatbin */
@@ -11,3 +14,22 @@ enum image_kind {
 	IMAGE_PTX, /* text without its NUL */
 	IMAGE_ARCHIVE, /* for the linker only */
 };
+
+#define IMAGE_WRAPPER_MAGIC 0x466243b1u
+#define IMAGE_FATBIN_MAGIC 0xba55ed50u
+#define IMAGE_FATBIN_HEADER 16
+#define IMAGE_TAIL 64 /* zero bytes that image_whole wants behind an image: a NUL, an entry's header */
+
+/* Bytes of the fatbin at p, 0 when it is none; at most `max`. */
+size_t image_fatbin_size(const void *p, size_t max);
+
+/* The end of an ELF file: of its tables, its segments and every section with bytes. 0: not an ELF64 that
+ * fits. */
+size_t image_elf_size(const void *p, size_t max);
+
+/* Whether a fatbin's n bytes hold all that its headers speak of. */
+bool image_fatbin_whole(const void *p, size_t n);
+
+/* The same of any image that a driver knows by its first bytes. False of a wrapper, which is addresses;
+ * text is whole, and ends at the tail. */
+bool image_whole(const void *p, size_t n);

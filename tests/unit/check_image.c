@@ -37,7 +37,7 @@ static size_t put_entry(uint8_t *p, unsigned kind, unsigned sm, uint64_t flags, 
 
 static size_t put_fatbin(uint8_t *p, const unsigned (*entries)[3], size_t n)
 {
-	uint32_t magic = FATBIN_MAGIC;
+	uint32_t magic = IMAGE_FATBIN_MAGIC;
 	uint16_t version = 1, header = 16;
 	uint64_t body = 0;
 
@@ -59,7 +59,7 @@ static void kept(const struct image *i, char *out)
 
 	image_pack(i, packed);
 	*out = 0;
-	ck_assert_uint_eq(fatbin_size(packed, i->part_size[0]), i->part_size[0]);
+	ck_assert_uint_eq(image_fatbin_size(packed, i->part_size[0]), i->part_size[0]);
 	for (left = i->part_size[0] - 16, p += 16; left; p += e.size, left -= e.size) {
 		ck_assert(entry_read(p, left, &e));
 		out += sprintf(out, "%c%u ",
@@ -119,13 +119,13 @@ START_TEST(wrappers)
 	uint8_t a[512], b[512];
 	size_t na = put_fatbin(a, linked, 1), nb = put_fatbin(b, relocatable, 2);
 	const void *extra[] = {b, b, NULL};
-	struct wrapper w = {WRAPPER_MAGIC, 1, a, "a file's name"};
+	struct wrapper w = {IMAGE_WRAPPER_MAGIC, 1, a, "a file's name"};
 	struct image i;
 
 	ck_assert_int_eq(image_read(&w, &h200, &i), 0);
 	ck_assert(i.kind == IMAGE_WRAPPER1 && i.nparts == 1 && i.total == na);
 	image_finish(&i);
-	w = (struct wrapper){WRAPPER_MAGIC, 2, a, extra};
+	w = (struct wrapper){IMAGE_WRAPPER_MAGIC, 2, a, extra};
 	ck_assert_int_eq(image_read(&w, &forced, &i), 0);
 	ck_assert(i.kind == IMAGE_WRAPPER2 && i.nparts == 3);
 	ck_assert(i.part_size[1] < nb && i.part_size[1] == i.part_size[2]);
@@ -133,7 +133,7 @@ START_TEST(wrappers)
 	image_finish(&i);
 	w.version = 3;
 	ck_assert_int_eq(image_read(&w, &h200, &i), CUDA_ERROR_INVALID_IMAGE);
-	w = (struct wrapper){WRAPPER_MAGIC, 1, NULL, NULL};
+	w = (struct wrapper){IMAGE_WRAPPER_MAGIC, 1, NULL, NULL};
 	ck_assert_int_eq(image_read(&w, &h200, &i), CUDA_ERROR_INVALID_IMAGE);
 	a[8] = a[13] = 0xff;
 	w.data = a;
@@ -213,6 +213,45 @@ START_TEST(text)
 }
 END_TEST
 
+/* What a server believes of bytes that a program's end sent: nothing that leads past them. */
+START_TEST(believed)
+{
+	static const unsigned entries[][3] = {{2, 90, 0}, {1, 90, 0}};
+	uint8_t good[512] = {0}, bad[512];
+	size_t n = put_fatbin(good, entries, 2);
+	uint32_t wrapper[4] = {IMAGE_WRAPPER_MAGIC, 1, 0x1000, 0};
+
+	ck_assert(image_whole(good, n) && image_fatbin_whole(good, n));
+	ck_assert(!image_fatbin_whole("no fatbin at all....", 20));
+	ck_assert(!image_whole(wrapper, sizeof wrapper));
+	ck_assert(image_whole(".version 7.5", 12) && image_whole("", 0) && image_whole("\x7f" "EL", 3));
+	for (size_t k = 4; k < n; k++) {
+		uint8_t *p = at_the_edge(good, k);
+
+		ck_assert(!image_whole(p, k));
+		munmap((void *)((uintptr_t)p & ~4095ul), 8192);
+	}
+	/* The second entry's header, then its payload, one byte too long; sizes whose sum wraps around. */
+	memcpy(bad, good, n);
+	bad[16 + 88 + 4]++;
+	ck_assert(!image_whole(bad, n));
+	memcpy(bad, good, n);
+	bad[16 + 88 + 8]++;
+	ck_assert(!image_whole(bad, n));
+	memset(bad + 16 + 88 + 8, 0xff, 8);
+	ck_assert(!image_whole(bad, n));
+	memcpy(bad, good, n);
+	memset(bad + 8, 0xff, 8);
+	ck_assert(!image_whole(bad, n));
+	/* An ELF file whose table of sections lies behind its end. */
+	memset(bad, 0, 64);
+	memcpy(bad, "\x7f" "ELF\2\1\1", 7);
+	ck_assert(image_whole(bad, 64));
+	bad[40] = 64, bad[58] = 64, bad[60] = 1;
+	ck_assert(!image_whole(bad, 64) && !image_whole(bad, 127));
+}
+END_TEST
+
 /* Every prefix of a sized fatbin, and random bytes behind its magic number, are judged without a look past
  * the end. */
 START_TEST(damaged)
@@ -256,6 +295,7 @@ int main(void)
 	tcase_add_test(t, wrappers);
 	tcase_add_loop_test(t, elf, 0, 7);
 	tcase_add_loop_test(t, text, 0, 6);
+	tcase_add_test(t, believed);
 	tcase_add_test(t, damaged);
 	srunner_run_all(r, CK_ENV);
 	int failed = srunner_ntests_failed(r);
