@@ -177,7 +177,7 @@ void hello_answer(struct session *s, const struct frame *f)
 				"the program speaks protocol %lld, the server %d",
 				(long long)g.protocol, PROTOCOL_VERSION);
 	snprintf(s->report->program, sizeof s->report->program, "%.40s[%d]", g.program, (int)g.pid);
-	nvml_announce(g.pid, g.program);
+	nvml_announce(g.pid, s->wants_driver ? g.program : NULL);
 	log_debug("hello of %s pid %lld uid %lld %s, build %s; %u of %u calls unknown", g.program,
 			(long long)g.pid,
 			(long long)g.uid, g.user, g.version, g.unknown_count, s->calls);

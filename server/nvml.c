@@ -85,8 +85,8 @@ void nvml_announce(unsigned client_pid, const char *program)
 	snprintf(name, sizeof name, NAME "%u", client_pid);
 	prctl(PR_SET_NAME, name);
 	/* A process has no other place where others find a longer name. */
-	snprintf(file, sizeof file, "scuda:%.64s", program);
-	if (held < 0)
+	snprintf(file, sizeof file, "scuda:%.64s", program ? program : "");
+	if (held < 0 && program)
 		held = memfd_create(file, MFD_CLOEXEC);
 }
 
@@ -104,6 +104,94 @@ unsigned nvml_client_pid(unsigned pid)
 		client = strtoul(line + strlen(NAME), &end, 10);
 	fclose(f);
 	return client && client <= UINT32_MAX ? (unsigned)client : pid;
+}
+
+/* The name that a session's hello told is the name of a memory file that the session holds. */
+bool nvml_program(unsigned pid, char *name, size_t cap)
+{
+	char path[64], target[256];
+	struct dirent *e;
+	bool found = false;
+	DIR *d;
+
+	snprintf(path, sizeof path, "/proc/%u/fd", pid);
+	d = opendir(path);
+	while (d && !found && (e = readdir(d))) {
+		ssize_t n = readlinkat(dirfd(d), e->d_name, target, sizeof target - 1);
+		char *deleted;
+
+		if (n <= (ssize_t)strlen(PROGRAM) || strncmp(target, PROGRAM, strlen(PROGRAM)))
+			continue;
+		target[n] = 0;
+		deleted = strstr(target, " (deleted)");
+		if (deleted)
+			*deleted = 0;
+		snprintf(name, cap, "%s", target + strlen(PROGRAM));
+		found = true;
+	}
+	if (d)
+		closedir(d);
+	return found;
+}
+
+unsigned nvml_session_pid(unsigned client)
+{
+	DIR *d = opendir("/proc");
+	unsigned found = client;
+	struct dirent *e;
+
+	while (d && found == client && (e = readdir(d))) {
+		unsigned pid = (unsigned)strtoul(e->d_name, NULL, 10);
+
+		if (pid && pid != client && nvml_client_pid(pid) == client)
+			found = pid;
+	}
+	if (d)
+		closedir(d);
+	return found;
+}
+
+/* Is it a child of the process whose child this one is: the listener? */
+static bool sibling(unsigned pid)
+{
+	char path[64], line[256] = "";
+	unsigned parent = 0;
+	const char *end;
+	FILE *f;
+
+	snprintf(path, sizeof path, "/proc/%u/stat", pid);
+	f = fopen(path, "re");
+	if (!f)
+		return false;
+	/* The name before it is in parentheses, and may hold any. */
+	if (fgets(line, sizeof line, f) && (end = strrchr(line, ')')))
+		sscanf(end + 1, " %*c %u", &parent);
+	fclose(f);
+	return parent == (unsigned)getppid();
+}
+
+unsigned nvml_computing(unsigned *pids, unsigned room)
+{
+	DIR *d = opendir("/proc");
+	struct dirent *e;
+	unsigned n = 0;
+	char name[8];
+
+	while (d && (e = readdir(d))) {
+		unsigned pid = (unsigned)strtoul(e->d_name, NULL, 10), client;
+
+		if (!pid)
+			continue;
+		client = nvml_client_pid(pid);
+		if (client == pid || !sibling(pid) || !nvml_program(pid, name, sizeof name))
+			continue;
+		if (n < room)
+			pids[n] = client;
+		n++;
+	}
+	if (d)
+		closedir(d);
+	return n;
 }
 
 /* ---- whose process ---- */
@@ -173,58 +261,21 @@ static nvmlReturn_t translated_nvmlDeviceGetAccountingPids(nvmlDevice_t device, 
 	return r;
 }
 
-/* The process of the session that works for a client, else `client` itself. */
-static unsigned session_pid(unsigned client)
-{
-	DIR *d = opendir("/proc");
-	unsigned found = client;
-	struct dirent *e;
-
-	while (d && found == client && (e = readdir(d))) {
-		unsigned pid = (unsigned)strtoul(e->d_name, NULL, 10);
-
-		if (pid && pid != client && nvml_client_pid(pid) == client)
-			found = pid;
-	}
-	if (d)
-		closedir(d);
-	return found;
-}
-
 REAL(nvmlDeviceGetAccountingStats)
 static nvmlReturn_t translated_nvmlDeviceGetAccountingStats(nvmlDevice_t device, unsigned pid,
 		nvmlAccountingStats_t *stats)
 {
-	return real_nvmlDeviceGetAccountingStats(device, session_pid(pid), stats);
+	return real_nvmlDeviceGetAccountingStats(device, nvml_session_pid(pid), stats);
 }
 
-/* The name that a session's hello told is the name of a memory file that the session holds. */
 REAL(nvmlSystemGetProcessName)
 static nvmlReturn_t translated_nvmlSystemGetProcessName(unsigned pid, char *name, unsigned length)
 {
-	unsigned session = session_pid(pid);
-	char path[64], target[256];
-	struct dirent *e;
-	bool found = false;
-	ssize_t n;
-	DIR *d;
+	unsigned session = nvml_session_pid(pid);
 
-	snprintf(path, sizeof path, "/proc/%u/fd", session);
-	d = session != pid && name && length ? opendir(path) : NULL;
-	while (d && !found && (e = readdir(d))) {
-		n = readlinkat(dirfd(d), e->d_name, target, sizeof target - 1);
-		if (n <= (ssize_t)strlen(PROGRAM) || strncmp(target, PROGRAM, strlen(PROGRAM)))
-			continue;
-		target[n] = 0;
-		char *deleted = strstr(target, " (deleted)");
-		if (deleted)
-			*deleted = 0;
-		snprintf(name, length, "%s", target + strlen(PROGRAM));
-		found = true;
-	}
-	if (d)
-		closedir(d);
-	return found ? NVML_SUCCESS : real_nvmlSystemGetProcessName(pid, name, length);
+	if (session != pid && name && length && nvml_program(session, name, length))
+		return NVML_SUCCESS;
+	return real_nvmlSystemGetProcessName(pid, name, length);
 }
 #undef REAL
 

@@ -27,5 +27,11 @@ void nvml_driver_version(char *out, size_t cap);
 bool nvml_free_memory(const char *pci_bus_id, uint64_t *free_bytes);
 /* The process that a session's process works for: the program's pid as its hello told it, or `pid` itself when that is no session of this server. */
 unsigned nvml_client_pid(unsigned pid);
-/* Makes this process, a session's, known to nvml_client_pid, and the program's name to who lists processes. */
+/* The name of the program that a session's process computes for; false when it computes for none. */
+bool nvml_program(unsigned pid, char *name, size_t cap);
+/* The programs that sessions of this server compute for; how many there are, of which at most `room` are in `pids`. */
+unsigned nvml_computing(unsigned *pids, unsigned room);
+/* The process of the session that works for a client, else `client` itself. */
+unsigned nvml_session_pid(unsigned client);
+/* Makes this process, a session's, known to nvml_client_pid, and, when it computes, the program's name (else NULL) to who lists processes. */
 void nvml_announce(unsigned client_pid, const char *program);

@@ -10,6 +10,7 @@
 
 #include "server/driver.h"
 #include "server/nvml.h"
+#include "wire/limits.h"
 
 void nvml_fill_missing(void);
 
@@ -203,6 +204,36 @@ static nvmlReturn_t no_processes(nvmlDevice_t device, unsigned *n, nvmlProcessIn
 	return NVML_SUCCESS;
 }
 
+/* The sessions that compute; how much of its own memory each has is not known here. Which device of several a session uses is not either. */
+static nvmlReturn_t processes(nvmlDevice_t device, unsigned *n, nvmlProcessInfo_t *infos)
+{
+	unsigned pids[LIMIT_SESSIONS], devices, there, room;
+	CUdevice d;
+
+	if (!n || !ordinal_of(device, &d))
+		return NVML_ERROR_INVALID_ARGUMENT;
+	room = infos ? *n : 0;
+	there = count(&devices) || devices > 1 ? 0 : nvml_computing(pids, LIMIT_SESSIONS);
+	if (there > LIMIT_SESSIONS)
+		there = LIMIT_SESSIONS;
+	*n = there;
+	if (there > room)
+		return NVML_ERROR_INSUFFICIENT_SIZE;
+	for (unsigned i = 0; i < there; i++)
+		infos[i] = (nvmlProcessInfo_t){.pid = pids[i], .usedGpuMemory = (unsigned long long)NVML_VALUE_NOT_AVAILABLE,
+				.gpuInstanceId = UINT32_MAX, .computeInstanceId = UINT32_MAX};
+	return NVML_SUCCESS;
+}
+
+static nvmlReturn_t process_name(unsigned pid, char *out, unsigned length)
+{
+	unsigned session = nvml_session_pid(pid);
+
+	if (!out || !length)
+		return NVML_ERROR_INVALID_ARGUMENT;
+	return session != pid && nvml_program(session, out, length) ? NVML_SUCCESS : NVML_ERROR_NOT_FOUND;
+}
+
 static nvmlReturn_t compute_mode(nvmlDevice_t device, nvmlComputeMode_t *mode)
 {
 	CUdevice d;
@@ -291,7 +322,8 @@ void nvml_open_soft(void)
 	nvml.nvmlDeviceGetCudaComputeCapability = capability;
 	nvml.nvmlDeviceGetMemoryInfo = memory;
 	nvml.nvmlDeviceGetMemoryInfo_v2 = memory_v2;
-	nvml.nvmlDeviceGetComputeRunningProcesses_v3 = no_processes;
+	nvml.nvmlDeviceGetComputeRunningProcesses_v3 = processes;
+	nvml.nvmlSystemGetProcessName = process_name;
 	nvml.nvmlDeviceGetGraphicsRunningProcesses_v3 = no_processes;
 	nvml.nvmlDeviceGetMPSComputeRunningProcesses_v3 = no_processes;
 	nvml.nvmlDeviceGetComputeMode = compute_mode;

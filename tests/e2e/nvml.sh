@@ -12,6 +12,12 @@ contains "$work/nvml.out" right || fail "nvml did not say right: $(cat "$work/nv
 # Beside a program that computes, and that is in the lists of this mount.
 start_program holder hold 1048576
 expect holder 20 ready
+holder=$(pgrep -P "${pid[holder]}" hold || echo "${pid[holder]}")
+listed()
+{
+	contains "$mnt/gpu0/sessions" "^$holder - .*hold"
+}
+within 5 listed || fail "process $holder is not in gpu0/sessions: $(cat "$mnt/gpu0/sessions")"
 run_program nvml >"$work/nvml.out" 2>&1 || fail "nvml beside a program: $(cat "$work/nvml.out")"
 tell holder
 expect holder 10 right
