@@ -105,7 +105,7 @@ cat >"$work/job.py" <<'P'
 import time
 import torch
 x = torch.randn(4000, 4000, device="cuda")
-end = time.time() + 7
+end = time.time() + 9
 while time.time() < end:
     x = x @ x * 1e-3
 torch.cuda.synchronize()
@@ -113,7 +113,10 @@ P
 if "$PYTHON" -c 'import torch' 2>/dev/null; then
 	LD_LIBRARY_PATH=$B/lib SCUDAFS_MOUNT=$work/m timeout 60 "$PYTHON" "$work/job.py" &
 	job=$!
-	sleep 5
+	for _ in $(seq 300); do
+		[ -s "$work/m/gpu0/sessions" ] && break
+		sleep 0.1
+	done
 	echo "job $job:"
 	mounted nvidia-smi --query-compute-apps=pid,name,used_memory --format=csv
 	mounted nvidia-smi | tail -n 4
