@@ -277,10 +277,10 @@ CUresult exec_run(struct exec *x)
 		if (!nvml_call)
 			set_context(x);
 		r = e->serve(x);
-		if (__builtin_expect(mirror_count != 0, 0) && !nvml_call)
-			mirror_after(e->name, r ? 0 : x->first_id);
 		if (!r && x->first_id && (strstr(e->name, "Destroy") || strstr(e->name, "Unload")))
 			handle_drop(s->handles, x->first_id);
+		if (__builtin_expect(mirror_count != 0, 0) && !nvml_call)
+			mirror_after(e->name);
 	}
 	if (r == SERVE_BAD)
 		session_end(s, CUDA_ERROR_MPS_CLIENT_TERMINATED, "malformed call of %s", x->name);

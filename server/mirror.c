@@ -223,21 +223,21 @@ static bool lives(const struct mirror *m)
 	CUresult r;
 
 	if (HANDLE_TYPE(m->owner) == HANDLE_CUlibrary)
-		return true;
+		return handle_real(session_self()->handles, HANDLE_CUlibrary, m->owner);
 	if (!context_real(session_self(), m->owner))
 		return false;
 	r = drv.cuPointerGetAttribute(&managed, CU_POINTER_ATTRIBUTE_IS_MANAGED, m->base);
 	return r ? r != CUDA_ERROR_INVALID_VALUE : managed;
 }
 
-void mirror_after(const char *name, uint64_t gone)
+void mirror_after(const char *name)
 {
 	if (!strstr(name, "Free") && !strstr(name, "Destroy") && !strstr(name, "Unload") &&
 			!strstr(name, "Reset") && !strstr(name, "Release"))
 		return;
 	pthread_mutex_lock(&lock);
 	for (struct mirror **at = &first, *m; (m = *at);) {
-		if (m->from == m->to && ((gone && m->owner == gone) || !lives(m)))
+		if (m->from == m->to && !lives(m))
 			release(take_out(at));
 		else
 			at = &m->next;

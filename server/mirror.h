@@ -16,6 +16,5 @@ CUresult mirror_add_managed(uint64_t base, size_t size, uint64_t owner);
  * is not what was agreed on. */
 bool mirror_has_news(const char *name);
 /* After a call that may have ended managed memory without the program's having said so first: what is gone
- * must not be touched any more. `name`: the call; `gone`: the first handle among its
- * arguments, or 0. */
-void mirror_after(const char *name, uint64_t gone);
+ * must not be touched any more. `name`: the call. */
+void mirror_after(const char *name);
