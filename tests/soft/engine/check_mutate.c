@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* check_mutate COUNT FILE.ptx ...: PTX arrives from a client, so whatever the text is, the engine must read,
+/* check_mutate COUNT[:SEED] FILE.ptx ...: PTX arrives from a client, so whatever the text is, the engine must read,
  * decode and run it or say no, in bounded time. Each round changes a text in a few places, loads it, decodes
  * every kernel and runs them; the sanitizers watch. Time per round is checked.
  *
@@ -112,7 +112,8 @@ static void run(struct engine_module *m, uint64_t buffer)
 int main(int argc, char **argv)
 {
 	unsigned count = argc > 1 ? (unsigned)atoi(argv[1]) : 100, loaded = 0, rounds = 0;
-	state += argc > 1 ? strtoull(argv[1], NULL, 10) * 977 : 0;
+	const char *seed = argc > 1 ? strchr(argv[1], ':') : NULL;
+	state += count * 977ull + (seed ? strtoull(seed + 1, NULL, 10) * 0x9e3779b97f4a7c15ull : 0);
 	char *original = malloc(MAX_TEXT), *text = malloc(MAX_TEXT);
 	if (!original || !text || soft_mem_init((size_t)1 << 30))
 		return 1;
