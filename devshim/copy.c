@@ -359,7 +359,7 @@ static void run_aside(void *arg)
 	if (!a->once)
 		return;
 	/* Its turn had come, so all before it on the stream is done. */
-	mirror_fetch();
+	mirror_fetch_unasked();
 	if (!copy_untold(a->work))
 		work_done_until(a->work, atomic_load(&a->seq));
 	aside_release(a);
