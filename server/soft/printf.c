@@ -250,7 +250,7 @@ int printf_lane(struct printf_buffer *b, uint64_t format, uint64_t args)
 			r = -1;
 		}
 	}
-	if (r >= 0) {
+	if (r > 0) {
 		memcpy(b->text + b->n, t.s, t.n);
 		b->n += t.n;
 		waiting += t.n;

@@ -156,15 +156,14 @@ static int check_file(const char *file, int capability)
 	if (!e && is_host_elf(fd)) {
 		e = check_elf(&c, fd);
 	} else if (!e) {
-		void *data;
+		void *data = NULL;
 		size_t size;
 		e = file_read(fd, &data, &size);
 		if (!e && size)
 			check_image(&c, data, size);
 		else if (!e)
 			e = -ENODATA;
-		if (!e)
-			free(data);
+		free(data);
 	}
 	if (fd >= 0)
 		close(fd);
