@@ -62,7 +62,8 @@ struct gathered *later_gather(struct session *s, size_t room, bool callback)
 	size_t count, most = room / 2 / sizeof *pair;
 	bool fits = true, relaxed = false;
 
-	if (!atomic_load(&s->later_count))
+	/* What a callback sent waits for a reply, even for one that carries nothing. */
+	if (!atomic_load(&s->later_count) && (callback || !atomic_load(&s->sent)))
 		return NULL;
 	pthread_mutex_lock(&s->deliver_lock);
 	/* Asking the driver for an event's state must not break a capture. */

@@ -21,6 +21,15 @@
 #define STAGE_BYTES ((ALL_SLOTS + 1) * STAGE_SLOT)
 #define POOLED_EVENTS 256
 
+/* Pinned memory for a piece when the arena is full. It is kept for later pieces until the context's end:
+ * freeing it waits for the device, which may wait for a copy that the freeing thread is to run. */
+struct own {
+	struct own *next;
+	uint8_t *p;
+	size_t n;
+	CUdeviceptr device; /* 0: not mapped */
+};
+
 struct stage {
 	struct stage *next;
 	CUcontext ctx;
@@ -34,6 +43,7 @@ struct stage {
 	uint8_t used[GRANULES]; /* of the arena behind the slots */
 	CUevent event[POOLED_EVENTS]; /* free ones, for pieces */
 	unsigned nevents;
+	struct own *kept; /* that no piece uses */
 	unsigned pieces; /* out */
 	bool stale;
 };
@@ -91,6 +101,12 @@ static struct stage *stage_create(CUcontext ctx, unsigned long long id)
 /* Frees what the driver has not freed itself with the context. Called with the lock. */
 static void stage_destroy(struct stage *s)
 {
+	while (s->kept) {
+		struct own *o = s->kept;
+
+		s->kept = o->next;
+		free(o);
+	}
 	munmap(s->base, STAGE_BYTES);
 	free(s);
 }
@@ -247,6 +263,36 @@ static int arena_find(const struct stage *s, unsigned n)
 	return -1;
 }
 
+/* A kept one of about the size, or a new one. */
+static struct own *own_take(struct stage *s, size_t room)
+{
+	size_t n = (room + GRANULE - 1) / GRANULE * GRANULE;
+	struct own **at, *o;
+
+	pthread_mutex_lock(&lock);
+	for (at = &s->kept; (o = *at) && (o->n < n || o->n / 2 > n);)
+		at = &o->next;
+	if (o)
+		*at = o->next;
+	pthread_mutex_unlock(&lock);
+	if (o || !(o = calloc(1, sizeof *o)))
+		return o;
+	CUstreamCaptureMode mode = capture_relax();
+	void *p = NULL;
+
+	if (drv.cuMemHostAlloc(&p, n, CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP)) {
+		free(o);
+		o = NULL;
+	} else {
+		o->p = p;
+		o->n = n;
+		if (drv.cuMemHostGetDevicePointer_v2(&o->device, p, 0))
+			o->device = 0;
+	}
+	capture_restore(mode);
+	return o;
+}
+
 struct piece *piece_take(size_t n)
 {
 	struct stage *s = stage_get();
@@ -269,32 +315,22 @@ struct piece *piece_take(size_t n)
 	if (s->nevents)
 		p->event = s->event[--s->nevents];
 	pthread_mutex_unlock(&lock);
-	p->p = at >= 0 ? s->base + ALL_SLOTS * STAGE_SLOT + (size_t)at * GRANULE : NULL;
+	CUdeviceptr device = s->device;
+
+	if (at >= 0) {
+		p->p = s->base + ALL_SLOTS * STAGE_SLOT + (size_t)at * GRANULE;
+		device = device ? device + (size_t)(p->p - s->base) : 0;
+	} else if ((p->own = own_take(s, room))) {
+		p->p = p->own->p;
+		device = p->own->device;
+	}
 	if (p->p) {
 		p->word = (volatile uint32_t *)(p->p + word);
 		*p->word = 0;
-		p->word_device = s->device ? s->device + (size_t)(p->p - s->base) + word : 0;
+		p->word_device = device ? device + word : 0;
 	}
-	if (p->p && p->event)
-		return p;
 	CUstreamCaptureMode mode = capture_relax();
 
-	if (!p->p) {
-		void *own = NULL;
-
-		p->own = true;
-		if (drv.cuMemHostAlloc(&own, room, CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP))
-			own = NULL;
-		p->p = own;
-		if (own) {
-			CUdeviceptr device = 0;
-
-			p->word = (volatile uint32_t *)(p->p + word);
-			*p->word = 0;
-			if (!drv.cuMemHostGetDevicePointer_v2(&device, own, 0))
-				p->word_device = device + word;
-		}
-	}
 	if (!p->event && drv.cuEventCreate(&p->event, CU_EVENT_DISABLE_TIMING))
 		p->event = NULL;
 	capture_restore(mode);
@@ -339,18 +375,21 @@ void piece_release(struct piece *p)
 	if (!p->own && p->p)
 		memset(s->used + (size_t)(p->p - (s->base + ALL_SLOTS * STAGE_SLOT)) / GRANULE, 0,
 			(p->room + GRANULE - 1) / GRANULE);
+	if (p->own) {
+		p->own->next = s->kept;
+		s->kept = p->own;
+	}
 	if (p->event && s->nevents < POOLED_EVENTS)
 		s->event[s->nevents++] = p->event;
 	else
 		drop = p->event;
 	s->pieces--;
 	pthread_mutex_unlock(&lock);
-	CUstreamCaptureMode mode = capture_relax();
+	if (drop) {
+		CUstreamCaptureMode mode = capture_relax();
 
-	if (p->own && p->p)
-		drv.cuMemFreeHost(p->p);
-	if (drop)
 		drv.cuEventDestroy_v2(drop);
-	capture_restore(mode);
+		capture_restore(mode);
+	}
 	free(p);
 }

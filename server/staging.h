@@ -44,7 +44,7 @@ struct piece {
 	volatile uint32_t *word;
 	uint64_t word_device; /* its address for the device; 0: there is none */
 	CUevent event;
-	bool own; /* an allocation of its own, the arena was full */
+	struct own *own; /* memory of its own: the arena was full */
 };
 struct piece *piece_take(size_t n);
 /* What `stream` has in it now is the delivery's copy. */

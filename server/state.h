@@ -67,7 +67,8 @@ struct session {
 	pthread_mutex_t deliver_lock;   /* from gathering deliveries until they are sent */
 	_Atomic unsigned later_count;   /* registered and not sent */
 	pthread_mutex_t later_lock;     /* guards the two lists */
-	struct later *later, **later_end, *sent;
+	struct later *later, **later_end;
+	struct later *_Atomic sent;
 	_Atomic uint64_t delivered;     /* of all frames so far; a reply and an upcall tell it */
 
 	pthread_mutex_t upcall_lock;
