@@ -148,6 +148,27 @@ static void note_failed_post(uint32_t seq, CUresult code)
 	log_warning("%s, record %u, failed: %d", known ? call_names[id].name : "a call", seq, code);
 }
 
+static _Atomic int waiting;     /* the first failure that no thread of the program's has been told */
+
+void call_failed_aside(CUresult r)
+{
+	int none = 0;
+	atomic_compare_exchange_strong(&waiting, &none, (int)r);
+}
+
+/* A failed post is told to a thread of the program's: what a thread of ours hears waits for the next call. */
+static CUresult for_the_program(CUresult earlier)
+{
+	if (upcall_inside()) {
+		if (earlier)
+			call_failed_aside(earlier);
+		return CUDA_SUCCESS;
+	}
+	if (!earlier && __builtin_expect(atomic_load_explicit(&waiting, memory_order_relaxed), 0))
+		earlier = (CUresult)atomic_exchange(&waiting, 0);
+	return earlier;
+}
+
 /* The answer's parts to their places. Returns the call's result. */
 static CUresult take(struct call *c, struct thread *t, const struct answer *a)
 {
@@ -173,6 +194,7 @@ static CUresult take(struct call *c, struct thread *t, const struct answer *a)
 		if (t->current && context_is_sticky(earlier))
 			context_lost(t->current, earlier);
 	}
+	earlier = for_the_program(earlier);
 	if (r && t->current && context_is_sticky(r))
 		context_lost(t->current, r);
 	return r ? r : earlier;

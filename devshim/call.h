@@ -45,6 +45,8 @@ CUresult call_wait_transfer(struct call *c, uint64_t id);
 /* Checks that the answer was consumed (a malformed one kills the session, 806) and returns r. Goes with every
  * call_wait. */
 CUresult call_end(struct call *c, CUresult r);
+/* What failed on a thread of the shim's own: the program's next wait tells it. */
+void call_failed_aside(CUresult r);
 
 /* A new client-chosen handle of that type for a NEW call. */
 void *handle_new(unsigned type);

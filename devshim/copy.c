@@ -87,12 +87,13 @@ static bool contiguous(const struct copy *k, const struct copy_side *s)
 	return (k->h == 1 || s->pitch == k->w) && (k->d == 1 || s->pitch * s->height == k->w * k->h);
 }
 
-/* Bytes that wait to be told; forgets those that have come. */
-static size_t untold_bytes(uintptr_t from, size_t n, bool *overlap)
+/* Bytes that wait to be told, and of how many copies; forgets those that have come. */
+static size_t untold_bytes(uintptr_t from, size_t n, bool *overlap, unsigned *copies)
 {
 	size_t bytes = 0;
 
 	*overlap = false;
+	*copies = 0;
 	if (!__atomic_load_n(&untold, __ATOMIC_RELAXED))
 		return 0;
 	pthread_mutex_lock(&lock);
@@ -105,6 +106,7 @@ static size_t untold_bytes(uintptr_t from, size_t n, bool *overlap)
 			continue;
 		}
 		bytes += c->bytes;
+		++*copies;
 		*overlap |= from < c->to + c->n && c->to < from + n;
 		u = &c->next;
 	}
@@ -115,8 +117,9 @@ static size_t untold_bytes(uintptr_t from, size_t n, bool *overlap)
 bool copy_untold(const struct work *w)
 {
 	bool overlap, found = false;
+	unsigned copies;
 
-	if (!untold_bytes(0, 0, &overlap))
+	if (!untold_bytes(0, 0, &overlap, &copies))
 		return false;
 	pthread_mutex_lock(&lock);
 	for (struct untold *u = untold; u && !found; u = u->next)
@@ -354,8 +357,10 @@ static void run_aside(void *arg)
 		}
 		t->current = was;
 	}
-	if (r)
+	if (r) {
 		log_error("an asynchronous copy of %zu bytes failed: %d", total(&a->copy), r);
+		call_failed_aside(r);
+	}
 	if (!a->once)
 		return;
 	/* Its turn had come, so all before it on the stream is done. */
@@ -428,10 +433,11 @@ static CUresult run_later(const struct copy *k, CUstream stream, struct work *w,
 static CUresult to_device(const struct copy *k, bool async, CUstream stream, struct work *w)
 {
 	uint64_t mark = work_mark(), seq;
+	unsigned copies;
 	bool overlap, known = k->dst.type == CU_MEMORYTYPE_DEVICE && k->dst.known;
 	CUresult r;
 
-	untold_bytes((uintptr_t)host_base(&k->src), span(k, &k->src), &overlap);
+	untold_bytes((uintptr_t)host_base(&k->src), span(k, &k->src), &overlap, &copies);
 	if (!async) {
 		if (overlap && (r = cuCtxSynchronize()))
 			return r;
@@ -479,15 +485,25 @@ static CUresult to_host_told(const struct copy *k, CUstream stream, struct work 
 	return r;
 }
 
+/* Whether an answer has room for one more copy that it tells. */
+static bool may_be_told(const struct copy *k)
+{
+	bool overlap;
+	unsigned copies;
+
+	return total(k) <= COPY_DELIVERY &&
+	       untold_bytes(0, 0, &overlap, &copies) + total(k) <= COPY_DELIVERIES &&
+	       copies < COPY_DELIVERIES_MOST;
+}
+
 static CUresult to_host(const struct copy *k, bool async, CUstream stream, struct work *w)
 {
 	uint64_t mark = work_mark();
-	bool overlap, known = k->src.type == CU_MEMORYTYPE_DEVICE && k->src.known;
+	bool known = k->src.type == CU_MEMORYTYPE_DEVICE && k->src.known;
 	CUresult r;
 
 	if (async && k->dst.pinned && known && !work_is_foreign(stream)) {
-		if (!process_blocking && total(k) <= COPY_DELIVERY &&
-			untold_bytes(0, 0, &overlap) + total(k) <= COPY_DELIVERIES && !work_is_full(w))
+		if (!process_blocking && !work_is_full(w) && may_be_told(k))
 			return to_host_told(k, stream, w);
 		return run_later(k, stream, w, true);
 	}

@@ -15,6 +15,7 @@ enum copy_mode {
 	(64u << 10) /* bytes of a copy to the host that may be told later; larger ones are fetched at their  \
 		       turn */
 #define COPY_DELIVERIES (512u << 10) /* bytes of all that wait to be told, of one program */
+#define COPY_DELIVERIES_MOST 1024 /* and how many they may be: one answer tells all that are done */
 
 /* Bytes to the host up to COPY_MEDIUM travel in pieces of COPY_PIECE, so that even of so few one piece is on
  * its way while another is put in place; more than that in pieces of LIMIT_REPLY. */

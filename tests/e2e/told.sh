@@ -8,3 +8,9 @@ start_mount
 for i in 1 2 3; do
 	run_program told | grep -q told || fail "a thread went on before the bytes were there"
 done
+
+# More at once than one answer tells, and than the arena of the server holds.
+for copies in "5000 4" "2000 4096"; do
+	# shellcheck disable=SC2086 # two words
+	run_program crowded $copies | grep -q crowded || fail "copies $copies"
+done
