@@ -11,7 +11,9 @@
 #include <string.h>
 #include <sys/mman.h>
 #include "server/driver.h"
+#include "server/state.h"
 #include "wire/log.h"
+#include "cuda.calls.h"
 
 #define SLOTS 4
 #define ASIDE_SLOTS 2 /* for copies that hold a stream: they never wait for what stands behind it */
@@ -111,6 +113,26 @@ static void stage_destroy(struct stage *s)
 	free(s);
 }
 
+/* With the lock, before another context gets its stage: those of contexts that have been destroyed, which the
+ * session's table does not hold any more, would pile up in a program that makes one after the other. */
+static void sweep(void)
+{
+	struct handles *h = session_self()->handles;
+
+	for (struct stage **at = &stages, *s; (s = *at);) {
+		bool used = s->pieces;
+
+		for (int i = 0; i < ALL_SLOTS; i++)
+			used |= s->slot[i].taken;
+		if (used || handle_id(h, HANDLE_CUcontext, s->ctx)) {
+			at = &s->next;
+			continue;
+		}
+		*at = s->next;
+		stage_destroy(s);
+	}
+}
+
 struct stage *stage_get(void)
 {
 	CUcontext ctx = NULL;
@@ -134,6 +156,8 @@ struct stage *stage_get(void)
 		}
 		at = &s->next;
 	}
+	if (!s)
+		sweep();
 	if (!s && (s = stage_create(ctx, id))) {
 		s->next = stages;
 		stages = s;
