@@ -37,6 +37,8 @@
 #define PAUSES 8                            /* between two looks */
 #define SPARE 3                             /* queue buffers kept for the next batch */
 
+#define PACE 2048                           /* posts from one marker to the next */
+
 struct queue { uint8_t *bytes; size_t len; };
 
 static struct {
@@ -50,6 +52,15 @@ static struct {
 	_Atomic uint32_t wake;              /* futex word of the flusher: 1 while it sleeps */
 	_Atomic bool queued;                /* what the flusher looks at: the queue is not empty */
 } channel = {.fd = -1, .order = PTHREAD_MUTEX_INITIALIZER};
+
+/* How far a program may run ahead of its GPU. Natively a launch waits once some thousand are under way; here the queues on the way hold a hundred times as many. So every
+ * PACE posts a marker goes with them, and the next marker waits for the answer of the one before: at most twice PACE posts are behind what the server has handed
+ * to its driver. A program that waits anyway never needs one. `lock` is held while one thread waits: the others have to, too. */
+static struct {
+	pthread_mutex_t lock;
+	_Atomic uint64_t last;              /* record that was the last marker, or was answered itself */
+	uint64_t marker;                    /* whose answer is not fetched yet; 0: none */
+} pace = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 /* A batch cut off the queue: its first bytes are the queue's, then come bytes of one record's bulk. */
 struct batch {
@@ -320,10 +331,24 @@ static int send_now(struct record *r)
 	return e ? e : e2;
 }
 
-int channel_post(struct record *r)
+/* A record's answer is here: what was posted before it has had its turn. */
+static void pace_answered(uint64_t seq)
 {
-	if (r->bulk_len > COPY_BULK)
-		return channel_send(r);
+	uint64_t last = atomic_load_explicit(&pace.last, memory_order_relaxed);
+	while ((int64_t)(seq - last) > 0 && !atomic_compare_exchange_weak(&pace.last, &last, seq))
+		;
+}
+
+static uint64_t channel_posted(void)
+{
+	pthread_mutex_lock(&channel.order);
+	uint64_t seq = channel.seq;
+	pthread_mutex_unlock(&channel.order);
+	return seq;
+}
+
+static int enqueue(struct record *r)
+{
 	int saved = errno;
 	size_t n = sizeof(struct frame) + r->head_len + r->bulk_len;
 	struct batch full = {0};
@@ -351,6 +376,66 @@ int channel_post(struct record *r)
 	}
 	wake_flusher();
 	errno = saved;
+	return e;
+}
+
+/* Sends what is queued and the marker m, and parks until the answer of the marker before it is there: the daemon looks for that only when all
+ * batches up to this one have come. Its own buffer, guarded by pace.lock: the thread's room may hold an answer that is being read. */
+static int pace_exchange(struct record *m, uint64_t before)
+{
+	static _Alignas(struct ctl_wait) uint8_t buf[16384];
+	const size_t most = sizeof buf - 1 - sizeof(struct ctl_wait);
+	uint8_t *to = buf + sizeof(struct ctl_wait);
+	struct ctl_wait w = {.seq = before};
+	struct batch full = {0};
+	pthread_mutex_lock(&channel.order);
+	if (channel.queue.len + sizeof(struct frame) > most)
+		full = cut(NULL, 0);
+	w.len = (uint32_t)(channel.queue.len + sizeof(struct frame));
+	if (channel.queue.len)
+		memcpy(to, channel.queue.bytes, channel.queue.len);
+	channel.queue.len = 0;
+	atomic_store_explicit(&channel.queued, false, memory_order_relaxed);
+	number_record(m);
+	memcpy(to + w.len - sizeof(struct frame), m->bytes, sizeof(struct frame));
+	w.batch = ++channel.batch;
+	pthread_mutex_unlock(&channel.order);
+	long r = full.number ? send_cut(&full) : 0;
+	while (!r) {
+		memcpy(buf, &w, sizeof w);
+		r = ctl_ioctl(CTL_WAIT_16K, buf);
+		memcpy(&w, buf, sizeof w);
+		if (r || !(w.flags & CTL_AGAIN))
+			break;
+		w = (struct ctl_wait){.seq = before};
+	}
+	return (int)r;
+}
+
+static int keep_pace(uint32_t thread)
+{
+	int saved = errno, e = 0;
+	pthread_mutex_lock(&pace.lock);
+	if (channel.fd >= 0 && (int64_t)(channel_posted() - atomic_load(&pace.last)) >= PACE) {
+		uint8_t bytes[sizeof(struct frame)];
+		struct record m = {.bytes = bytes, .kind = FRAME_WAIT, .flags = FRAME_PACE, .thread = thread};
+		e = pace.marker ? pace_exchange(&m, pace.marker) : enqueue(&m);
+		pace.marker = m.seq;
+		atomic_store(&pace.last, m.seq);
+	}
+	pthread_mutex_unlock(&pace.lock);
+	errno = saved;
+	return e;
+}
+
+int channel_post(struct record *r)
+{
+	if (r->bulk_len > COPY_BULK)
+		return channel_send(r);
+	int e = enqueue(r);
+	if (!e && r->kind == FRAME_POST &&
+			(int64_t)(r->seq - atomic_load_explicit(&pace.last, memory_order_relaxed)) >= PACE)
+		e = keep_pace(r->thread);
 	return e;
 }
 
@@ -512,6 +597,8 @@ int channel_wait(struct record *r, size_t expected, struct answer *a)
 		if (!e)
 			e = await(0, r->seq, 0, expected, false, a);
 	}
+	if (!e)
+		pace_answered(r->seq);
 	errno = saved;
 	return e;
 }
@@ -579,6 +666,7 @@ int channel_open(const char *path)
 		fd = high;
 	}
 	channel.seq = channel.batch = 0;
+	pace.last = pace.marker = 0;
 	atomic_store(&channel.queued, false);
 	channel.queue.len = 0;
 	channel.fd = fd;

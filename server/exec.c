@@ -264,6 +264,11 @@ CUresult exec_run(struct exec *x)
 	bool nvml_call = call_is_nvml(id);
 	CUresult r = CUDA_ERROR_NOT_SUPPORTED;
 
+	if (x->frame.flags & FRAME_PACE) {
+		x->name = "pace";
+		x->gathered = NULL;
+		return CUDA_SUCCESS;
+	}
 	x->name = e ? e->name : "unknown call";
 	x->bad_handle = false;
 	x->handle_code = 0;

@@ -66,6 +66,12 @@ void send_reply(struct exec *x, CUresult r)
 	struct iovec v[5] = {{&f, sizeof f}, {code, sizeof code}, {x->out.buf, x->out.len}};
 	int n = 3;
 
+	if (x->frame.flags & FRAME_PACE) {
+		/* Nobody looks at this answer but at its coming: what there is to tell waits for one that is read. */
+		f.head_len = sizeof code;
+		send_frame(s, v, 2);
+		return;
+	}
 	session_deliveries(x);
 	output_drain(s, true);
 	f.call = (uint16_t)atomic_load(&s->outputs);

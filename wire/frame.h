@@ -51,6 +51,7 @@ enum frame_flags {
 	FRAME_PTDS = 1,             /* record: default stream means per-thread (the _ptsz and _ptds flavours) */
 	FRAME_MORE = 2,             /* REPLY: `deliveries` DATA transfers were sent ahead of it */
 	FRAME_STDERR = 4,           /* OUTPUT: for standard error instead */
+	FRAME_PACE = 16,            /* WAIT that asks nothing: its REPLY, without failures or deliveries, says that its turn has come */
 	FRAME_CHANGED = 8,          /* REPLY that may tell of work's end: memory used in place (wire/mirror.h) has changed */
 };
 
