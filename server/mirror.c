@@ -20,12 +20,14 @@
 #include "server/fence.h"
 #include "server/handle.h"
 #include "server/serve.h"
+#include "server/staging.h"
 #include "server/state.h"
 #include "wire/limits.h"
 #include "wire/log.h"
 #include "wire/mirror.h"
 #include "cuda.calls.h"
 
+#define CLEAR_BY_CPU ((uint64_t)256 << 20)     /* bytes of new managed memory */
 #define PAGE ((uint64_t)4096)
 
 struct mirror {
@@ -419,6 +421,27 @@ static bool usable(void)
 }
 
 /* [bytes, flags] */
+/* The program's side of new memory is zero, and both must begin equal: a real driver hands out what was there before. The CPU clears what it will likely
+ * write first; more than that is the device's. */
+static CUresult clear(CUdeviceptr p, uint64_t n)
+{
+	struct stage *s = n > CLEAR_BY_CPU ? stage_get() : NULL;
+	CUstream stream = s ? stage_stream(s) : NULL;
+	CUstreamCaptureMode mode;
+	CUresult r;
+
+	if (!stream) {
+		memset((void *)p, 0, n);
+		return CUDA_SUCCESS;
+	}
+	mode = capture_relax();
+	r = drv.cuMemsetD8Async(p, 0, n, stream);
+	if (!r)
+		r = drv.cuStreamSynchronize(stream);
+	capture_restore(mode);
+	return r;
+}
+
 CUresult serve_cuMemAllocManaged(struct exec *x)
 {
 	uint64_t n = get_u64(&x->in), flags = get_u64(&x->in);
@@ -434,6 +457,8 @@ CUresult serve_cuMemAllocManaged(struct exec *x)
 		log_warning("this device's managed memory may not be touched while kernels run");
 		r = CUDA_ERROR_NOT_SUPPORTED;
 	}
+	if (!r)
+		r = clear(p, n);
 	if (!r)
 		r = mirror_add_managed(p, n, x->frame.ctx);
 	if (r && p)
