@@ -3,6 +3,7 @@
  *
  * Thread rule: see state.h. A free waits for all work of the context, as the real driver's does. */
 #include <stdlib.h>
+#include <string.h>
 #include "server/soft/allocation.h"
 #include "server/soft/capture.h"
 #include "server/soft/context.h"
@@ -10,6 +11,8 @@
 #include "server/soft/stream.h"
 
 #define PITCH_ALIGN 512u
+
+#define SOILED 4096u        /* bytes at the front of new managed memory */
 
 /* In, for a call that a capture of this thread may forbid. */
 static struct guard enter_safe(void)
@@ -65,7 +68,11 @@ CUresult cuMemAllocManaged(CUdeviceptr *out, size_t n, unsigned flags)
 		return g.error;
 	if (!out || !n || (flags != CU_MEM_ATTACH_GLOBAL && flags != CU_MEM_ATTACH_HOST))
 		return CUDA_ERROR_INVALID_VALUE;
-	return take(g.context, ALLOCATION_MANAGED, flags, n, out);
+	CUresult r = take(g.context, ALLOCATION_MANAGED, flags, n, out);
+	/* Not zero, as on a real device, so that who counts on it is found here. */
+	if (!r)
+		memset((void *)*out, 0x5a, n < SOILED ? n : SOILED);
+	return r;
 }
 
 /* The context that has to be quiet before its memory goes. */
