@@ -234,6 +234,36 @@ static nvmlReturn_t process_name(unsigned pid, char *out, unsigned length)
 	return session != pid && nvml_program(session, out, length) ? NVML_SUCCESS : NVML_ERROR_NOT_FOUND;
 }
 
+/* The domain may have four digits or eight. */
+static nvmlReturn_t by_pci(const char *id, nvmlDevice_t *device)
+{
+	unsigned n, domain, bus, slot;
+
+	if (!id || !device || count(&n) || sscanf(id, "%x:%x:%x", &domain, &bus, &slot) != 3)
+		return NVML_ERROR_INVALID_ARGUMENT;
+	for (unsigned i = 0; i < n; i++) {
+		nvmlPciInfo_t p;
+
+		if (!pci(device_of(i), &p) && p.domain == domain && p.bus == bus && p.device == slot) {
+			*device = device_of(i);
+			return NVML_SUCCESS;
+		}
+	}
+	return NVML_ERROR_NOT_FOUND;
+}
+
+/* There is nothing between devices but this machine's memory, which no peer access reaches. */
+static nvmlReturn_t p2p_status(nvmlDevice_t a, nvmlDevice_t b, nvmlGpuP2PCapsIndex_t index, nvmlGpuP2PStatus_t *status)
+{
+	CUdevice d;
+
+	(void)index;
+	if (!status || !ordinal_of(a, &d) || !ordinal_of(b, &d))
+		return NVML_ERROR_INVALID_ARGUMENT;
+	*status = NVML_P2P_STATUS_NOT_SUPPORTED;
+	return NVML_SUCCESS;
+}
+
 static nvmlReturn_t compute_mode(nvmlDevice_t device, nvmlComputeMode_t *mode)
 {
 	CUdevice d;
@@ -319,6 +349,7 @@ void nvml_open_soft(void)
 	nvml.nvmlDeviceGetIndex = index_of;
 	nvml.nvmlDeviceGetMinorNumber = index_of;
 	nvml.nvmlDeviceGetPciInfo_v3 = pci;
+	nvml.nvmlDeviceGetHandleByPciBusId_v2 = by_pci;
 	nvml.nvmlDeviceGetCudaComputeCapability = capability;
 	nvml.nvmlDeviceGetMemoryInfo = memory;
 	nvml.nvmlDeviceGetMemoryInfo_v2 = memory_v2;
@@ -327,6 +358,7 @@ void nvml_open_soft(void)
 	nvml.nvmlDeviceGetGraphicsRunningProcesses_v3 = no_processes;
 	nvml.nvmlDeviceGetMPSComputeRunningProcesses_v3 = no_processes;
 	nvml.nvmlDeviceGetComputeMode = compute_mode;
+	nvml.nvmlDeviceGetP2PStatus = p2p_status;
 	nvml.nvmlDeviceIsMigDeviceHandle = none_of_it;
 	nvml.nvmlDeviceGetMaxMigDeviceCount = none_of_it;
 	nvml.nvmlDeviceGetVirtualizationMode = not_virtual;

@@ -9,7 +9,7 @@ count=${MUTATE_COUNT:-500000}
 cd "$top" || exit 1
 make -s -j2 B="$work/asan" SAN=address,undefined CFLAGS='-O1 -g' "$work/asan/bin/scuda-softcheck" >"$work/build.log" 2>&1 || fail "the build"
 objects=$(ls "$work"/asan/obj/server/soft/*.o "$work"/asan/obj/devshim/*.o "$work"/asan/obj/gen/*.o)
-cc=(${CC:-gcc} -std=gnu11 -O1 -g -fsanitize=address,undefined -D_GNU_SOURCE -I. -I"$work/asan/gen")
+cc=(${CC:-gcc} -std=gnu11 -O1 -g -fsanitize=address -fsanitize=undefined -D_GNU_SOURCE -I. -I"$work/asan/gen")
 # shellcheck disable=SC2086
 "${cc[@]}" -o "$work/mutate" tests/soft/engine/check_mutate.c $objects "$work/asan/obj/wire/log.o" -llz4 -lzstd -lm -lpthread &&
 	"${cc[@]}" -o "$work/images" tests/soft/driver/images.c server/soft/image.c wire/log.c -llz4 -lzstd || fail "the build"
