@@ -46,7 +46,7 @@ driver_build = $(CC) -std=gnu11 -O1 -g -Wall -Wextra -D_GNU_SOURCE -isystem $(CU
 $(filter-out $(A)/conformance/%,$(apidriven)): $(A)/%: tests/apps/%.c tests/apps/app.h
 	@mkdir -p $(@D)
 	$(driver_build)
-$(A)/nvrtc: DRIVER_LIBS = -L$(CUDA)/lib64 -lnvrtc -Wl,-rpath,$(CUDA)/lib64
+$(A)/nvrtc: DRIVER_LIBS = -L$(CUDA)/lib64 -lnvrtc -Wl,--disable-new-dtags,-rpath,$(CUDA)/lib64
 $(filter $(A)/conformance/%,$(apidriven)): $(A)/conformance/%: tests/apps/conformance/%.c tests/apps/conformance/check.h
 	@mkdir -p $(@D)
 	$(driver_build)
