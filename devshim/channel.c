@@ -420,8 +420,10 @@ static int keep_pace(uint32_t thread)
 		uint8_t bytes[sizeof(struct frame)];
 		struct record m = {.bytes = bytes, .kind = FRAME_WAIT, .flags = FRAME_PACE, .thread = thread};
 		e = pace.marker ? pace_exchange(&m, pace.marker) : enqueue(&m);
-		pace.marker = m.seq;
-		atomic_store(&pace.last, m.seq);
+		if (!e) {
+			pace.marker = m.seq;
+			atomic_store(&pace.last, m.seq);
+		}
 	}
 	pthread_mutex_unlock(&pace.lock);
 	errno = saved;

@@ -15,11 +15,12 @@ reader() # NUMBER: until $work/stop is there
 		while IFS= read -r f; do
 			n=$((n + 1))
 			e=$(timeout 5 cat "$f" 2>&1 >/dev/null) && continue
+			[ $? = 124 ] && e='a read that did not end'
 			case $e in
-			'' | *'No such file'* | *'Input/output error'* | *'Is a directory'*) ;;
+			*'No such file'* | *'Input/output error'* | *'Is a directory'*) ;;
 			*) echo "$f: $e" >>"$work/strange.$1" ;;
 			esac
-		done < <(timeout 5 find "$mnt" -type f ! -name ctl 2>/dev/null)
+		done < <(timeout 5 find "$mnt" -type f ! -name ctl 2>/dev/null; [ $? != 124 ] || echo "$mnt/a listing that did not end" >>"$work/strange.$1")
 	done
 	echo "$n" >"$work/read.$1"
 }
