@@ -22,9 +22,17 @@ build() # PROGRAM SOURCE...
 	${CC:-gcc} -std=gnu11 -D_GNU_SOURCE -O1 -g -Wall -Wextra $san -frounding-math -ffp-contract=off -fno-builtin-fma -I. -o "$out" "$@" tests/soft/engine/no_texture.c $objects \
 		"$B/obj/wire/log.o" -lm -lpthread
 }
-build insn tests/soft/engine/check_insn.c tests/soft/engine/model_*.c
-build memory tests/soft/engine/check_memory.c
-build warp tests/soft/engine/check_warp.c
+device="tests/soft/engine/device_soft.c tests/soft/engine/golden.c"
+# shellcheck disable=SC2086
+{
+	build insn tests/soft/engine/check_insn.c tests/soft/engine/model_*.c $device
+	build memory tests/soft/engine/check_memory.c $device
+	build warp tests/soft/engine/check_warp.c $device
+}
+# What an H200 gave (tests/soft/golden/record.sh).
+if [ -e tests/soft/golden/h200.txt ]; then
+	export GOLDEN=tests/soft/golden/h200.txt GOLDEN_DIFFERENCES=tests/soft/golden/differences.txt
+fi
 for simd in sse2 avx2 avx512; do
 	"$tmp/insn" $simd
 	"$tmp/memory" $simd
@@ -36,6 +44,8 @@ if command -v nvcc >/dev/null; then
 	build kernels tests/soft/engine/check_kernels.c
 	for arch in 75 90; do
 		nvcc -std=c++17 -arch=compute_$arch -ptx -o "$tmp/kernels.ptx" tests/soft/engine/kernels.cu
-		"$tmp/kernels" "$tmp/kernels.ptx"
+		for simd in sse2 avx2 avx512; do
+			SCUDA_SOFT_SIMD=$simd "$tmp/kernels" "$tmp/kernels.ptx"
+		done
 	done
 fi

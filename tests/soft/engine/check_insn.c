@@ -2,7 +2,8 @@
 /* Instruction conformance: one small kernel per mnemonic, made from a table, run over edge and random values
  * with full warps, partial warps and single lanes, and compared with the scalar models of model.c, which
  * share no code with the engine. Prints how many mnemonics were covered. `check_insn sse2|avx2|avx512` picks
- * the build of the handlers; `check_insn list` prints the mnemonics.
+ * the build of the handlers; `check_insn list` prints the mnemonics; SHOWN is how many wrong lanes of a case are
+ * printed. Linked with device_cuda.c it runs on a GPU.
  *
  * Thread rule: one thread. */
 #include "tests/soft/engine/check_insn.h"
@@ -10,15 +11,15 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include "server/soft/engine.h"
-#include "server/soft/memory.h"
+#include "tests/soft/engine/device.h"
+#include "tests/soft/engine/golden.h"
 
 enum { MAX_TESTS = 4096, TUPLES = 1024, IN_WORDS = 4, TEXT = 8 << 20 };
 
 static struct test tests[MAX_TESTS];
-static unsigned ntests, failures;
+static unsigned ntests, failures, shown = 3;
 static char *text;
-static size_t used;
+static size_t used, start[MAX_TESTS + 1];
 
 void define(const char *mnemonic, const char *types, model *m, double ulps)
 {
@@ -158,45 +159,107 @@ static bool close_enough(const struct test *t, uint64_t got, uint64_t want)
 	return false;
 }
 
-static unsigned run(
-	struct engine_module *m, unsigned k, uint64_t in, uint64_t out, unsigned n, unsigned threads)
+/* A result as the file of a GPU's results has it: there is one NaN. */
+static uint64_t plain(const struct test *t, uint64_t v)
+{
+	const char *d = t->type[0];
+	v &= mask_of(type_bits(d));
+	if (!strcmp(d, "f32"))
+		return (v & 0x7fffffff) > 0x7f800000 ? 0x7fffffff : v;
+	if (!strcmp(d, "f64"))
+		return (v & ~0ull >> 1) > 0x7ffull << 52 ? ~0ull >> 1 : v;
+	if (strncmp(d, "f16", 3) && strncmp(d, "bf16", 4))
+		return v;
+	for (unsigned k = 0; k < type_bits(d); k += 16)
+		if ((v >> k & 0x7fff) > (*d == 'f' ? 0x7c00 : 0x7f80))
+			v |= 0x7fffull << k;
+	return v;
+}
+
+static bool near(const void *what, uint64_t got, uint64_t recorded)
+{
+	return close_enough(what, got, recorded);
+}
+
+/* How far a result of an approximation is from the model, in units of the last place; infinite for other kinds. */
+static double distance(const struct test *t, uint64_t got, uint64_t want)
+{
+	if (got == want)
+		return 0;
+	if (!strcmp(t->type[0], "f32")) {
+		float g, w;
+		memcpy(&g, &got, 4);
+		memcpy(&w, &want, 4);
+		return isnan(g) && isnan(w)   ? 0
+		       : isfinite(g) && isfinite(w) ? fabs((double)g - w) / (nextafterf(fabsf(w), INFINITY) - fabsf(w))
+						    : INFINITY;
+	}
+	if (!strcmp(t->type[0], "f64")) {
+		double g, w;
+		memcpy(&g, &got, 8);
+		memcpy(&w, &want, 8);
+		return isnan(g) && isnan(w)   ? 0
+		       : isfinite(g) && isfinite(w) ? fabs(g - w) / (nextafter(fabs(w), INFINITY) - fabs(w))
+						    : INFINITY;
+	}
+	double far = 0;
+	for (unsigned k = 0; k < type_bits(t->type[0]); k += 16) {
+		double d = abs((int)(got >> k & 0xffff) - (int)(want >> k & 0xffff));
+		far = d > far ? d : far;
+	}
+	return far;
+}
+
+/* n lanes; the results go to the golden file when `golden`. */
+static bool run(unsigned k, const uint64_t *in, uint64_t *out, unsigned n, unsigned threads, bool golden)
 {
 	const struct test *t = &tests[k];
-	char name[16];
-	snprintf(name, sizeof name, "k%u", k);
 	struct {
-		uint64_t in, out;
+		const uint64_t *in;
+		uint64_t *out;
 		uint32_t n;
 	} params = {in, out, n};
-	struct engine_launch l = {.function = engine_function_find(m, name),
-		.grid = {(n + threads - 1) / threads, 1, 1},
-		.block = {threads, 1, 1},
-		.cluster = {1, 1, 1},
-		.params = &params,
-		.time_limit_s = 10};
-	struct engine_error error;
-	memset((void *)out, 0, TUPLES * 8);
-	int r = engine_launch(&l, &error);
-	if (r) {
-		printf("FAILED %s: %d %s\n", t->mnemonic, r, error.text);
-		return 1;
+	const char *why = "";
+	memset(out, 0, TUPLES * 8);
+	if (!device_launch(k, (n + threads - 1) / threads, threads, &params, 20, &why)) {
+		printf("FAILED %s: %s\n", t->mnemonic, why);
+		return false;
 	}
+	unsigned bits = type_bits(t->type[0]), wrong = 0;
+	double far = 0;
 	for (unsigned i = 0; i < n; i++) {
-		const uint64_t *v = (const uint64_t *)in + i * IN_WORDS;
+		const uint64_t *v = in + i * IN_WORDS;
 		uint64_t a[IN_WORDS] = {0};
 		for (unsigned j = 1; j < t->n; j++)
 			a[j - 1] = t->type[j][0] == '#' ? strtoull(t->type[j] + 1, NULL, 0)
 							: v[j - 1] & mask_of(type_bits(t->type[j]));
-		unsigned bits = type_bits(t->type[0]);
-		uint64_t want = t->model(t, a) & mask_of(bits), got = ((uint64_t *)out)[i] & mask_of(bits);
-		if (close_enough(t, got, want))
+		uint64_t want = t->model(t, a) & mask_of(bits), got = out[i] & mask_of(bits);
+		if (golden)
+			golden_result(plain(t, got));
+		if (t->ulps)
+			far = fmax(far, distance(t, plain(t, got), plain(t, want)));
+		if (close_enough(t, got, want) || wrong++ >= shown)
 			continue;
-		printf("FAILED %s (%u threads): %#llx %#llx %#llx -> %#llx, want %#llx\n", t->mnemonic,
-			threads, (unsigned long long)a[0], (unsigned long long)a[1], (unsigned long long)a[2],
-			(unsigned long long)got, (unsigned long long)want);
-		return 1;
+		printf("FAILED %s (%u threads): %#llx %#llx %#llx %#llx -> %#llx, want %#llx\n", t->mnemonic, threads,
+			(unsigned long long)a[0], (unsigned long long)a[1], (unsigned long long)a[2],
+			(unsigned long long)a[3], (unsigned long long)got, (unsigned long long)want);
 	}
-	return 0;
+	if (wrong > shown)
+		printf("FAILED %s: %u lanes of %u in all\n", t->mnemonic, wrong, n);
+	if (t->ulps && getenv("SHOWN") && golden)
+		printf("%s: at most %g units of the last place from the model, %g allowed\n", t->mnemonic, far, t->ulps);
+	return !wrong;
+}
+
+/* What names a case in the golden file. */
+static void key_of(const struct test *t, char *key, size_t n)
+{
+	size_t used_key = (size_t)snprintf(key, n, "%s", t->mnemonic);
+	for (unsigned i = 0; i < t->n; i++)
+		used_key += (size_t)snprintf(key + used_key, n - used_key, "%c%s", i == 1 ? ':' : i ? ',' : ' ',
+			t->type[i]);
+	if (*t->before)
+		snprintf(key + used_key, n - used_key, " %.*s", (int)strcspn(t->before, " "), t->before);
 }
 
 static uint64_t seed = 88172645463325252ull;
@@ -257,10 +320,42 @@ static uint64_t edge(const char *type)
 	return ints[k / 2 % (sizeof ints / sizeof *ints)];
 }
 
+static const char head[] = ".version 8.7\n.target sm_90\n.address_size 64\n";
+
+static bool save(const char *name)
+{
+	FILE *f = fopen(name, "w");
+	if (!f)
+		return false;
+	bool good = fputs(head, f) >= 0 && fwrite(text, 1, used, f) == used;
+	return !fclose(f) && good;
+}
+
+/* The inputs of a case depend on its name alone. */
+static bool check(unsigned k, uint64_t *in, uint64_t *out)
+{
+	const struct test *t = &tests[k];
+	char key[160] = "insn ";
+	key_of(t, key + strlen(key), sizeof key - strlen(key));
+	seed = 88172645463325252ull;
+	for (const char *p = key; *p; p++)
+		seed = (seed ^ (unsigned char)*p) * 1099511628211u;
+	for (unsigned i = 0; i < TUPLES; i++)
+		for (unsigned j = 0; j < IN_WORDS; j++)
+			in[i * IN_WORDS + j] = j + 1 < t->n ? edge(t->type[j + 1]) : 0;
+	if (device_refusal(k)) {
+		golden_refused(key, device_refusal(k));
+		return false;
+	}
+	golden_begin(key, t->ulps ? near : NULL, t);
+	golden_input(in, TUPLES * IN_WORDS * 8);
+	bool good = run(k, in, out, TUPLES, 64, true);
+	good = golden_end() && good;
+	return good && run(k, in, out, TUPLES / 4, 13, false) && run(k, in, out, 40, 1, false);
+}
+
 int main(int argc, char **argv)
 {
-	if (argc > 1 && strcmp(argv[1], "list"))
-		setenv("SCUDA_SOFT_SIMD", argv[1], 1);
 	define_integer();
 	define_float();
 	define_convert();
@@ -270,45 +365,35 @@ int main(int argc, char **argv)
 		return 0;
 	}
 	text = malloc(TEXT);
-	if (!text || soft_mem_init((size_t)1 << 30))
+	if (getenv("SHOWN"))
+		shown = (unsigned)atoi(getenv("SHOWN"));
+	if (!text || !device_open(argc > 1 ? argv[1] : NULL) || !golden_open())
 		return 1;
-	engine_init(1);
-	add(".version 8.7\n.target sm_90\n.address_size 64\n");
-	for (unsigned k = 0; k < ntests; k++)
+	for (unsigned k = 0; k < ntests; k++) {
 		kernel(k, &tests[k]);
-	struct engine_module *m;
-	struct engine_error error;
-	if (argc > 2) {
-		FILE *f = fopen(argv[2], "w");
-		if (f) {
-			fwrite(text, 1, used, f);
-			fclose(f);
-		}
+		start[k + 1] = used;
 	}
-	if (engine_module_load((const char *const[]){text}, &used, 1, &m, &error)) {
-		printf("FAILED load: line %u: %s\n", error.line, error.text);
+	if (argc > 2 && !save(argv[2]))
 		return 1;
-	}
-	uint64_t in = soft_alloc(TUPLES * IN_WORDS * 8, 256), out = soft_alloc(TUPLES * 8, 256);
+	if (!device_load(head, text, start, ntests))
+		return 1;
+	uint64_t *in = device_alloc(TUPLES * IN_WORDS * 8), *out = device_alloc(TUPLES * 8);
+	if (!in || !out)
+		return 1;
 	unsigned covered = 0, distinct = 0;
 	for (unsigned k = 0; k < ntests; k++) {
 		bool first = true;
 		for (unsigned i = 0; i < k && first; i++)
 			first = strcmp(tests[i].mnemonic, tests[k].mnemonic) != 0;
 		distinct += first;
-		for (unsigned i = 0; i < TUPLES; i++)
-			for (unsigned j = 0; j < IN_WORDS; j++)
-				((uint64_t *)in)[i * IN_WORDS + j] =
-					j + 1 < tests[k].n ? edge(tests[k].type[j + 1]) : 0;
-		unsigned bad = run(m, k, in, out, TUPLES, 64);
-		bad = bad ? bad : run(m, k, in, out, TUPLES / 4, 13);
-		bad = bad ? bad : run(m, k, in, out, 40, 1);
-		failures += bad;
-		covered += !bad;
+		bool good = check(k, in, out);
+		failures += !good;
+		covered += good;
 	}
 	printf("%s: %u of %u tests as the model says, %u mnemonics\n", argc > 1 ? argv[1] : "default",
 		covered, ntests, distinct);
-	engine_module_unload(m);
+	failures += !golden_close("insn ");
+	device_close();
 	free(text);
 	return failures != 0;
 }

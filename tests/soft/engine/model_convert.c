@@ -223,6 +223,15 @@ static void one(const char *mods, const char *to, const char *from)
 	define(name, types, m_cvt, 0);
 }
 
+/* Saturation is allowed where values can be out of range. */
+static bool narrows(const char *to, const char *from)
+{
+	wide lo, hi, from_lo, from_hi;
+	limits(to, &lo, &hi);
+	limits(from, &from_lo, &from_hi);
+	return from_lo < lo || from_hi > hi;
+}
+
 void define_convert(void)
 {
 	static const char *const ints[] = {"u8", "s8", "u16", "s16", "u32", "s32", "u64", "s64"},
@@ -234,13 +243,16 @@ void define_convert(void)
 		for (int b = 0; b < 8; b++) {
 			if (a != b)
 				one("", ints[a], ints[b]);
-			one(".sat", ints[a], ints[b]);
+			if (narrows(ints[a], ints[b]))
+				one(".sat", ints[a], ints[b]);
 		}
 	for (int a = 0; a < 8; a++)
 		for (int b = 0; b < 4; b++)
 			for (int k = 0; k < 4; k++) {
+				if (b == 3 && type_bits(ints[a]) == 8)
+					continue; /* PTX has none */
 				one(whole_mods[k], ints[a], floats[b]);
-				if (b == 1)
+				if (b == 1 && k < 2)
 					one(k ? ".rzi.ftz" : ".rni.ftz", ints[a], floats[b]);
 				if (k == 0 || b == 1 || b == 2)
 					one(rounds[k], floats[b], ints[a]);
