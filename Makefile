@@ -24,12 +24,13 @@ tables  := $(addprefix $(B)/obj/devshim/,tables.o errors.o procs.o) $(if $(filte
 simd    := $(addprefix $(B)/obj/server/soft/handlers.,sse2.o avx2.o avx512.o)
 shim    := $(filter-out $(B)/obj/devshim/handshake.o,$(call objects,devshim))
 
-$(B)/bin/scudafs: $(call objects,mount scudafs) $(wire)
+$(B)/bin/scudafs: $(call objects,mount scudafs) $(wire) $(call gen,names)
 $(B)/bin/scudafs: LIBS = $(shell pkg-config --libs fuse3 openssl jansson) -lpthread
 $(B)/bin/scuda-server: $(call objects,server) $(wire) $(call gen,serve driver calls) $(call gen_nvml,serve driver calls)
 $(B)/bin/scuda-server: LIBS = $(shell pkg-config --libs openssl) -ldl -lpthread
-$(B)/lib/libcuda.so.1: $(sort $(shim) $(tables)) $(codec) $(B)/obj/wire/image.o $(call gen,stubs procs calls)
-$(B)/lib/libcuda.so.1: LIBS = -lpthread
+$(B)/obj/shim.o: $(sort $(shim) $(tables)) $(call gen,stubs)
+$(B)/lib/libcuda.so.1: $(B)/obj/shim.o $(codec) $(B)/obj/wire/image.o $(call gen,entry procs calls names) $(B)/gen/cuda.map
+$(B)/lib/libcuda.so.1: LIBS = -Wl,--version-script=$(B)/gen/cuda.map -lpthread
 $(B)/lib/libnvidia-ml.so.1: $(call objects,devshim/nvml) $(codec) $(call gen_nvml,stubs calls)
 soft    := $(filter-out $(B)/obj/server/soft/handlers.o,$(call objects,server/soft)) $(simd) $(tables) $(B)/obj/wire/log.o \
 	$(call gen,soft procs)
@@ -40,14 +41,15 @@ $(B)/lib/libscuda-soft.so $(B)/bin/scuda-softcheck: LIBS = -llz4 -lzstd -lm -lpt
 # ---- how things are made -------------------------------------------------------------------------------------------
 
 CC      ?= gcc
+OBJCOPY ?= objcopy
 CFLAGS  ?= -O2 -g
 WARN    := -Wall -Wextra $(if $(CI),-Werror)
 sanitize := $(if $(SAN),-fsanitize=$(SAN) -fno-omit-frame-pointer)
 COMPILE  = $(CC) -std=gnu11 $(CFLAGS) $(WARN) $(sanitize) -fPIC -fvisibility=hidden -D_GNU_SOURCE -DVERSION='"$(VERSION)"' \
 	-DPREFIX='"$(PREFIX)"' -I. -I$(B)/gen $(INC) -MMD -MP -c -o $@ $<
 LINK     = $(CC) $(CFLAGS) $(sanitize) -o $@ $(filter %.o,$^) $(LIBS)
-artefacts := calls.h calls.c driver.h driver.c remote.h stubs.c serve.c procs.c soft.c flavours.h
-artefacts_nvml := $(filter-out procs.c soft.c flavours.h,$(artefacts))
+artefacts := calls.h calls.c driver.h driver.c remote.h stubs.c serve.c procs.c soft.c flavours.h entry.c names.c inner map
+artefacts_nvml := $(filter-out procs.c soft.c flavours.h entry.c names.c inner map,$(artefacts))
 headers  := $(addprefix $(B)/gen/cuda.,calls.h driver.h remote.h flavours.h) $(addprefix $(B)/gen/nvml.,calls.h driver.h remote.h)
 
 $(B)/obj/scudafs/%.o $(B)/obj/mount/%.o: INC = $(shell pkg-config --cflags fuse3)
@@ -73,6 +75,10 @@ $(addprefix $(B)/gen/cuda.,$(artefacts)): $(B)/gen/cuda.%: wire/cuda.h wire/cuda
 $(addprefix $(B)/gen/nvml.,$(artefacts_nvml)): $(B)/gen/nvml.%: wire/nvml.h wire/nvml_types.h wire/gen.py
 	@mkdir -p $(@D)
 	python3 wire/gen.py wire/nvml_types.h wire/nvml.h $* > $@.new && mv $@.new $@
+# The shim's functions get out of the way of the exports, which are the generated wrappers around them (devshim/count.h).
+$(B)/obj/shim.o: $(B)/gen/cuda.inner
+	$(CC) -r -nostdlib -o $@ $(filter %.o,$^)
+	$(OBJCOPY) --redefine-syms=$< $@
 $(bin):
 	@mkdir -p $(@D)
 	$(LINK)

@@ -21,6 +21,7 @@
 #include <sys/uio.h>
 #include <time.h>
 #include <unistd.h>
+#include "devshim/count.h"
 #include "devshim/lanes.h"
 #include "devshim/process.h"
 #include "wire/ctl.h"
@@ -228,6 +229,7 @@ static size_t number_record(struct record *r)
 		.thread = r->thread, .seq = ++channel.seq, .ctx = r->ctx};
 	r->seq = f.seq;
 	memcpy(r->bytes, &f, sizeof f);
+	count_record(f.kind, f.flags, sizeof f + f.head_len + f.bulk_len);
 	return sizeof f + r->head_len;
 }
 
@@ -500,6 +502,7 @@ static int answer_check(uint64_t seq, const uint8_t *bytes, size_t n, struct ans
 		return -EPROTO;
 	if (a->frame.bulk_len > LIMIT_REPLY || n != sizeof a->frame + a->frame.head_len + a->frame.bulk_len)
 		return -EPROTO;
+	count_received(n);
 	a->head = bytes + sizeof a->frame;
 	a->bulk = a->head + a->frame.head_len;
 	return 0;
@@ -618,13 +621,18 @@ long channel_read_data(uint64_t transfer, uint64_t offset, void *p, size_t n)
 	int saved = errno;
 	/* One request, for the same reason as a batch. */
 	long r = ctl_read(p, piece_of(p, n, 0), CTL_DATA(transfer, offset));
+	if (r > 0)
+		count_received((uint64_t)r);
 	errno = saved;
 	return r ? r : -EPROTO;
 }
 
 long channel_read_upcalls(void *p, size_t n)
 {
-	return ctl_read(p, n, CTL_UPCALL);
+	long r = ctl_read(p, n, CTL_UPCALL);
+	if (r > 0)
+		count_received((uint64_t)r);
+	return r;
 }
 
 int channel_upcall_done(uint64_t upcall)

@@ -26,7 +26,8 @@ static const struct command commands[] = {
 		"  -l, --lazy         at once, even when programs still use it: they keep\n"
 		"                     what they have open\n"},
 	{"run", command_run,
-		"[--gpu LIST] [--mount DIR] [--server HOST[:PORT]] [-o OPTION,...] -- COMMAND [ARGUMENT...]",
+		"[--gpu LIST] [--mount DIR] [--server HOST[:PORT]] [--stats[=FILE]] [-o OPTION,...] -- COMMAND "
+		"[ARGUMENT...]",
 		"run a program with the GPUs of a mount",
 		"The mount is --mount DIR, else $SCUDAFS_MOUNT, else one that /proc/mounts\n"
 		"shows. With --server, or with $SCUDAFS_SERVER when there is no mount, a\n"
@@ -36,10 +37,12 @@ static const struct command commands[] = {
 		"                     as in CUDA_VISIBLE_DEVICES\n"
 		"  --mount DIR        use this mount\n"
 		"  --server HOST      mount this server privately\n"
+		"  --stats            tell on standard error afterwards what it called\n"
+		"  --stats=FILE       the same as JSON in FILE\n"
 		"  -o OPTION,...      options of the private mount (scudafs mount --help)\n"
 		"\n"
 		"Exit status: that of COMMAND, 128 + n when signal n ended it in a private\n"
-		"mount; 125 our own failure, 126 COMMAND cannot be executed, 127 COMMAND is\n"
+		"mount or with --stats; 125 our own failure, 126 COMMAND cannot be executed, 127 COMMAND is\n"
 		"not found.\n"},
 	{"status", command_status, "[DIR] [--json]", "show mounts and their GPUs",
 		"  --json             everything in the tree, one JSON object a mount\n"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* scudafs run: finds a mount, or makes a private one, and runs a program with our libcuda.so.1 in front of
- * its library path. With a mount that is there the program takes the place of this process; a private mount
- * lives as long as the program. One thread. */
+ * its library path. With a mount that is there the program takes the place of this process, unless its calls
+ * are counted; a private mount lives as long as the program. One thread. */
 #include "mount/command.h"
 #include <errno.h>
 #include <getopt.h>
@@ -15,6 +15,7 @@
 #include "mount/mounts.h"
 #include "mount/options.h"
 #include "mount/start.h"
+#include "mount/stats.h"
 
 /* Installed (PREFIX/bin, PREFIX/lib/scudafs), or in the build folder (bin, lib). */
 static const char *const shim_places[] = {"../lib/scudafs/libcuda.so.1", "../lib/libcuda.so.1", NULL};
@@ -84,7 +85,21 @@ static int wait_for(char **command)
 	return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
 }
 
-static int run_private(struct options *o, const char *server, const char *gpus, char **command)
+/* The program as a child, and what it called afterwards. */
+static int run_counted(char **command, const char *stats)
+{
+	char folder[PATH_MAX];
+	int r = stats_prepare(folder);
+
+	if (r)
+		return r;
+	int code = setenv("SCUDAFS_STATS", folder, 1) ? fail(EXIT_RUN, "%m") : wait_for(command);
+	r = stats_report(folder, *stats ? stats : NULL);
+	return code ? code : r;
+}
+
+static int run_private(
+	struct options *o, const char *server, const char *gpus, const char *stats, char **command)
 {
 	const char *base = getenv("XDG_RUNTIME_DIR");
 	char dir[PATH_MAX];
@@ -98,7 +113,7 @@ static int run_private(struct options *o, const char *server, const char *gpus, 
 	int code = EXIT_RUN;
 	if (!start_check(dir) && !start_background(o, dir, true, &daemon)) {
 		if (!set_environment(dir, gpus))
-			code = wait_for(command);
+			code = stats ? run_counted(command, stats) : wait_for(command);
 		/* Background programs that the command left behind keep what they have open. */
 		if (mounts_remove(dir, false))
 			mounts_remove(dir, true);
@@ -139,10 +154,11 @@ int command_run(int argc, char **argv)
 		{"gpu", required_argument, NULL, 'g'},
 		{"mount", required_argument, NULL, 'm'},
 		{"server", required_argument, NULL, 's'},
+		{"stats", optional_argument, NULL, 'S'},
 		{"help", no_argument, NULL, 'h'},
 		{0},
 	};
-	const char *gpus = NULL, *dir = NULL, *server = NULL;
+	const char *gpus = NULL, *dir = NULL, *server = NULL, *stats = NULL;
 	struct options o = {0};
 	struct mount_entry m;
 
@@ -155,6 +171,8 @@ int command_run(int argc, char **argv)
 			dir = optarg;
 		else if (c == 's')
 			server = optarg;
+		else if (c == 'S')
+			stats = optarg ? optarg : "";
 		else if (c != 'o') {
 			usage_error(NULL);
 			return EXIT_RUN;
@@ -175,7 +193,7 @@ int command_run(int argc, char **argv)
 	if (!server && !dir)
 		server = getenv("SCUDAFS_SERVER");
 	if (server) {
-		int r = run_private(&o, server, gpus, command);
+		int r = run_private(&o, server, gpus, stats, command);
 		options_finish(&o);
 		return r;
 	}
@@ -192,5 +210,7 @@ int command_run(int argc, char **argv)
 	if (!is_session_folder(path))
 		return fail(EXIT_RUN, "%s is no mount and no folder of a server in one", dir);
 	r = set_environment(path, gpus);
-	return r ? r : execute(command);
+	if (r)
+		return r;
+	return stats ? run_counted(command, stats) : execute(command);
 }

@@ -264,6 +264,39 @@ def exports(calls):
             yield c.name + "_" + c.flavour.lower(), c
 
 
+def gen_entry_c(api, calls, types):
+    """The exports: each counts, when that is asked for, and calls the shim's function of that name, which the link has renamed (gen_inner)."""
+    print(HEAD + f'#include "devshim/count.h"\n#include "wire/{api.prefix}.h"\n#include "{api.prefix}.flavours.h"\n')
+    for i, (name, c) in enumerate(exports(calls)):
+        print(f"{api.result} inner_{name}({c.args});\n__attribute__((noinline, cold)) static {api.result} counted_{name}({c.args})\n{{\n"
+              f"\tstruct count c = count_begin({i});\n\treturn count_end(c, inner_{name}({c.names}));\n}}\n"
+              f"{api.result} {name}({c.args})\n{{\n\treturn __builtin_expect(count_on, 0) ? counted_{name}({c.names}) : inner_{name}({c.names});\n}}\n")
+
+
+def gen_inner(api, calls, types):
+    """For objcopy --redefine-syms."""
+    for name, _ in exports(calls):
+        print(f"{name} inner_{name}")
+
+
+def gen_map(api, calls, types):
+    """The version script: what the shim exports."""
+    print("{\nglobal:\n\tscudafs_shim_marker;")
+    for name, _ in exports(calls):
+        print(f"\t{name};")
+    print("local:\n\t*;\n};")
+
+
+def gen_names_c(api, calls, types):
+    by_name = {c.name: c for c in calls}
+    print(HEAD + '#include "wire/stats.h"\n\nconst struct stats_name stats_names[] = {')
+    for name, c in exports(calls):
+        while c.cls == "SAME":
+            c = by_name[c.words["SAME"]]
+        print(f'\t{{"{name}", {"STATS_CACHED" if c.cls == "CACHED" else "STATS_LOCAL"}}},')
+    print("};\nconst unsigned stats_count = sizeof stats_names / sizeof *stats_names;")
+
+
 def gen_driver_h(api, calls, types):
     print(HEAD + f'#pragma once\n#include <stddef.h>\n#include "wire/{api.prefix}_types.h"\n\nstruct {api.tag}driver {{')
     for name, c in exports(calls):

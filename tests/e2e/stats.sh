@@ -1,0 +1,72 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# scudafs run --stats counts every call once, in the class in which it was answered, however the program ends; the tree's own counters agree; a trace has a
+# line for each call.
+. "$(dirname "$0")/lib.sh"
+requires mount python3
+start_server
+start_mount
+
+# The counters of the tree, as words.
+tree() { echo $(cat "$mnt/stats/waits" "$mnt/stats/posts" "$mnt/stats/bytes_out"); }
+
+counted() # STATUS LAUNCHES SYNCHRONIZATIONS WAITED PROCESSES HOW: of 1,000 launches a thread
+{
+	local before got
+	before=$(tree)
+	"$bin/scudafs" run --mount "$mnt" --stats="$work/stats.json" -- "$progs/counted" 1000 "$6" 2>"$work/err"
+	got=$?
+	[ "$got" = "$1" ] || fail "$6: status $got, not $1: $(cat "$work/err")"
+	python3 - "$work/stats.json" "$2" "$3" "$4" "$5" $before $(tree) <<-'PY' || fail "$6: $(cat "$work/stats.json")"
+		import json, sys
+		s = json.load(open(sys.argv[1]))
+		launches, syncs, waited, processes, *tree = map(int, sys.argv[2:])
+		programs = 2 if launches == 1001 else 1
+		once = ["cuInit", "cuDevicePrimaryCtxRetain", "cuModuleLoadData", "cuModuleGetFunction", "cuMemAlloc_v2"]
+		calls = {name: programs for name in once + ["cuDeviceGet", "cuCtxSetCurrent"]}
+		calls.update(cuLaunchKernel=launches, cuCtxSynchronize=syncs)
+		if launches == 5000:
+		    calls["cuCtxSetCurrent"] = 5
+		assert s["calls"] == calls, calls
+		assert s["post"] == launches
+		assert s["waits"].pop("cuCtxSynchronize") == waited
+		assert set(s["waits"]) <= set(once) and s["waits"]["cuInit"] == programs, s["waits"]
+		assert s["wait"] == sum(s["waits"].values()) + waited
+		assert s["local"] + s["cached"] + s["post"] + s["wait"] == sum(calls.values())
+		assert len(s["processes"]) == processes and s["processes"][0]["command"] == "counted"
+		for k in "local", "cached", "post", "wait", "round_trips", "bytes_out", "bytes_in":
+		    assert s[k] == sum(p[k] for p in s["processes"]), k
+		waits, posts, out = (b - a for a, b in zip(tree[:3], tree[3:]))
+		assert waits == s["round_trips"], (waits, s["round_trips"])
+		assert posts == s["post"]
+		beats = out - s["bytes_out"]        # the daemon's own: heartbeats, frames without head
+		assert beats >= 0 and beats % 40 == 0 and beats < 40 * 20, beats
+	PY
+}
+counted 0 1000 2 1 1 return
+counted 0 1000 2 1 1 exit
+counted 0 1000 2 1 1 _exit
+counted 134 1000 2 1 1 abort
+counted 137 1000 2 1 1 kill
+counted 0 1000 3 1 2 fork
+counted 0 1001 4 2 1 exec
+counted 0 5000 3 2 1 threads
+
+# A table; the command's own status and streams; nothing is left behind.
+"$bin/scudafs" run --mount "$mnt" --stats -- "$progs/counted" 1000 return 2>"$work/table"
+grep -qE '^ +0 +0 +1000 +0 cuLaunchKernel$' "$work/table" || fail "the table: $(cat "$work/table")"
+"$bin/scudafs" run --mount "$mnt" --stats="$work/stats.json" -- sh -c 'exit 7'
+[ $? = 7 ] || fail "the command's status is not told"
+grep -q '"wait": 0' "$work/stats.json" || fail "a program without CUDA: $(cat "$work/stats.json")"
+"$bin/scudafs" run --mount "$mnt" --stats="$work/no/folder" -- true 2>"$work/err"
+[ $? = 125 ] || fail "a file that cannot be written is no failure"
+XDG_RUNTIME_DIR=$work "$bin/scudafs" run --server "$address" --stats="$work/stats.json" -- "$progs/counted" 10 return || fail "in a private mount"
+grep -q '"cuLaunchKernel": 10' "$work/stats.json" || fail "in a private mount: $(cat "$work/stats.json")"
+[ -z "$(find "$work" -mindepth 1 -name 'scudafs-*')" ] || fail "left behind: $(find "$work" -mindepth 1 -name 'scudafs-*')"
+
+SCUDAFS_TRACE=$work/trace run_program counted 1000 fork || fail "traced"
+[ "$(grep -cE '^[0-9]+\.[0-9]{9} [0-9]+ post cuLaunchKernel CUDA_SUCCESS [0-9]+\.[0-9]{3}$' "$work/trace")" = 1000 ] ||
+	fail "launches in the trace: $(grep -c cuLaunchKernel "$work/trace")"
+[ "$(grep -c ' wait cuCtxSynchronize CUDA_SUCCESS ' "$work/trace")" = 1 ] || fail "waits in the trace"
+[ "$(grep -c ' local cuCtxSynchronize CUDA_ERROR_NOT_INITIALIZED ' "$work/trace")" = 1 ] || fail "the child in the trace"
+[ "$(wc -l <"$work/trace")" = 1010 ] || fail "$(wc -l <"$work/trace") lines in the trace"
