@@ -71,10 +71,19 @@ const char *nvmlErrorString(nvmlReturn_t result)
 
 #define TABLE_BYTES 2160        /* as the real one says in its first word */
 
-static int slot_nothing(void)
+/* Each slot that is not known has a function of its own, so that the log tells which one a new nvidia-smi wants. */
+static int unknown(const char *slot)
 {
+	log_info("slot %s of the private table is not known", slot);
 	return NVML_ERROR_NOT_SUPPORTED;
 }
+#define SLOT(n)  static int slot_##n(void) { return unknown(#n); }
+#define NAME(n)  (const void *)slot_##n,
+#define TEN(X, t) X(t##0) X(t##1) X(t##2) X(t##3) X(t##4) X(t##5) X(t##6) X(t##7) X(t##8) X(t##9)
+#define HUNDRED(X, h) TEN(X, h##0) TEN(X, h##1) TEN(X, h##2) TEN(X, h##3) TEN(X, h##4) TEN(X, h##5) TEN(X, h##6) \
+	TEN(X, h##7) TEN(X, h##8) TEN(X, h##9)
+#define ALL(X)   HUNDRED(X, 0) HUNDRED(X, 1) TEN(X, 20) TEN(X, 21) TEN(X, 22) TEN(X, 23) TEN(X, 24) TEN(X, 25) TEN(X, 26)
+ALL(SLOT)
 
 /* 26: an output hook, called often with format-like strings. */
 static int slot_hook(void)
@@ -164,9 +173,9 @@ nvmlReturn_t nvmlInternalGetExportTable(const void **table, const void *uuid)
 {
 	static const uint8_t known[16] = {0xc4, 0xfe, 0x3e, 0x6c, 0xc9, 0x8f, 0x6c, 0x4e, 0xa3, 0x27, 0xee, 0x69,
 			0x6e, 0x12, 0xf7, 0xc4};
-	static const void *slots[TABLE_BYTES / sizeof(void *)];
-	const size_t words = sizeof slots / sizeof *slots;
+	static const void *slots[] = {ALL(NAME)};
 
+	_Static_assert(sizeof slots == TABLE_BYTES, "a function for each slot");
 	if (!table || !uuid)
 		return NVML_ERROR_INVALID_ARGUMENT;
 	*table = NULL;
@@ -176,8 +185,6 @@ nvmlReturn_t nvmlInternalGetExportTable(const void **table, const void *uuid)
 		return NVML_ERROR_NOT_SUPPORTED;
 	}
 	/* Written with the same values by whoever comes: no lock needed. */
-	for (size_t i = 1; i < words; i++)
-		slots[i] = (const void *)slot_nothing;
 	slots[26] = (const void *)slot_hook;
 	slots[72] = (const void *)slot_watched;
 	slots[81] = (const void *)slot_pci;
