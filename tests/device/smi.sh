@@ -71,6 +71,19 @@ compare --query-compute-apps=pid,name,used_memory --format=csv
 compare --query-supported-clocks=mem,gr --format=csv
 compare mig -lgip
 echo "$n views, $differ differ"
+
+# Round trips: the whole of -L, and what each further line of dmon costs.
+waits() { cat "$work/m/stats/waits"; }
+trips() # COMMAND...: the round trips of it
+{
+	local before
+	before=$(waits)
+	mounted "$@" >/dev/null 2>&1
+	echo $(($(waits) - before))
+}
+short=$(trips nvidia-smi dmon -c 2) long=$(trips nvidia-smi dmon -c 6)
+echo "round trips: -L $(trips nvidia-smi -L), the default view $(trips nvidia-smi), each line of dmon $(awk "BEGIN { print ($long - $short) / 4 }")"
+echo "slots of the private table that are asked and not known: $(SCUDAFS_LOG=info mounted nvidia-smi -q 2>&1 | grep -ao 'slot [0-9]* of' | sort | uniq -c | tr '\n' ';')"
 mounted nvidia-smi -i 0 -pl 500
 echo "power limit through the mount: exit $? (refused: 4 is natively 'no permission')"
 
