@@ -7,7 +7,10 @@
 #include <sys/uio.h>
 static long fake_syscall(long number, ...);
 #define syscall fake_syscall
+#include "devshim/node.c"
 #include "devshim/channel.c"
+#include "devshim/flusher.c"
+#include "devshim/pace.c"
 #undef syscall
 #include "devshim/lanes.c"
 #include <check.h>

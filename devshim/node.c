@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The session node is used with raw system calls: libc's pwrite and pread are cancellation points, which the
+ * application's API calls must not be.
+ *
+ * Thread rule: `fd` changes in node_open, node_close and node_forget only. */
+#include "devshim/node.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+#include "wire/ctl.h"
+#include "wire/limits.h"
+
+#define PAGE 4096u
+
+static _Atomic int node_fd = -1;
+
+int node_open(const char *path)
+{
+	/* An open that is interrupted starts again with a new connection: under a profiler's timer it would
+	 * never come to an end. It is over within TIME_CONNECT. */
+	sigset_t all, before;
+	int fd;
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	do
+		fd = open(path, O_RDWR | O_CLOEXEC);
+	while (fd < 0 && errno == EINTR);
+	int e = -errno;
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	if (fd < 0)
+		return e;
+	if (fd <= STDERR_FILENO) {
+		/* The program has closed a standard stream: what it prints must not end here. */
+		int high = fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+		e = -errno;
+		close(fd);
+		if (high < 0)
+			return e;
+		fd = high;
+	}
+	node_fd = fd;
+	return 0;
+}
+
+void node_close(void)
+{
+	close(node_fd);
+	node_fd = -1;
+}
+
+void node_forget(void)
+{
+	int fd = atomic_exchange(&node_fd, -1);
+	if (fd >= 0)
+		syscall(SYS_close, fd);
+}
+
+bool node_is_open(void) { return node_fd >= 0; }
+
+/* A write that the daemon has parked for long comes back with EAGAIN or EINTR: its queue is full because the
+ * GPU is behind. The same batch number goes again, for as long as the daemon finds the server alive. */
+long node_writev(const struct iovec *v, int n, int64_t at)
+{
+	long r;
+	do
+		r = syscall(SYS_pwritev, node_fd, v, n, at, 0);
+	while (r < 0 && (errno == EINTR || errno == EAGAIN));
+	return r < 0 ? -errno : r;
+}
+
+long node_read(void *p, size_t n, int64_t at)
+{
+	long r;
+	do
+		r = syscall(SYS_pread64, node_fd, p, n, at);
+	while (r < 0 && errno == EINTR);
+	return r < 0 ? -errno : r;
+}
+
+static long node_ioctl(unsigned long request, void *arg)
+{
+	long r;
+	do
+		r = syscall(SYS_ioctl, node_fd, request, arg);
+	while (r < 0 && errno == EINTR);
+	return r < 0 ? -errno : r;
+}
+
+/* The kernel sends a write in requests of at most 256 pages, and a batch must be one request. */
+size_t node_piece(const uint8_t *p, size_t left, size_t before)
+{
+	size_t pages = (before + PAGE - 1) / PAGE;
+	size_t most = LIMIT_BATCH - pages * PAGE - ((uintptr_t)p & (PAGE - 1));
+	return left < most ? left : most;
+}
+
+static unsigned long wait_class(size_t n, size_t *size)
+{
+	static const struct { size_t n; unsigned long request; } classes[] = {
+		{256, CTL_WAIT_256}, {1024, CTL_WAIT_1K}, {4096, CTL_WAIT_4K}, {16383, CTL_WAIT_16K}};
+	unsigned i = 0;
+	while (i < 3 && n > classes[i].n)
+		i++;
+	*size = classes[i].n;
+	return classes[i].request;
+}
+
+static int read_large(uint64_t seq, size_t n, uint8_t **large)
+{
+	if (n > sizeof(struct frame) + LIMIT_HEAD + LIMIT_REPLY)
+		return -EPROTO;
+	uint8_t *p = malloc(n);
+	if (!p)
+		return -ENOMEM;
+	*large = p;
+	for (size_t at = 0; at < n;) {
+		size_t part = n - at < LIMIT_BATCH ? n - at : LIMIT_BATCH;
+		long r = node_read(p + at, part, CTL_REPLY(seq) + (int64_t)at);
+		if (r == -EAGAIN)
+			continue;
+		if (r <= 0)
+			return r ? (int)r : -EPROTO;
+		at += (size_t)r;
+	}
+	return 0;
+}
+
+int answer_check(uint64_t seq, const uint8_t *bytes, size_t n, struct answer *a)
+{
+	const char *why;
+	if (n < sizeof a->frame)
+		return -EPROTO;
+	memcpy(&a->frame, bytes, sizeof a->frame);
+	if (frame_check(&a->frame, false, &why) || a->frame.kind != FRAME_REPLY || a->frame.seq != seq)
+		return -EPROTO;
+	if (a->frame.bulk_len > LIMIT_REPLY || n != sizeof a->frame + a->frame.head_len + a->frame.bulk_len)
+		return -EPROTO;
+	a->head = bytes + sizeof a->frame;
+	a->bulk = a->head + a->frame.head_len;
+	return 0;
+}
+
+int node_wait(uint8_t *buf, uint64_t batch, size_t len, uint64_t seq, size_t expected, bool once,
+	uint8_t **large, struct answer *a)
+{
+	struct ctl_wait w = {.batch = batch, .seq = seq, .len = (uint32_t)len};
+	for (;;) {
+		/* An answer that cannot fit is fetched apart: no use in a large ioctl, which is copied whole. */
+		bool fits = expected <= NODE_ROOM - 1 - sizeof w;
+		size_t need = len > expected || !fits ? len : expected, size;
+		unsigned long request = wait_class(sizeof w + need, &size);
+		memcpy(buf, &w, sizeof w);
+		long r = node_ioctl(request, buf);
+		if (r < 0)
+			return (int)r;
+		struct ctl_wait out;
+		memcpy(&out, buf, sizeof out);
+		if (out.flags & CTL_AGAIN) {
+			w = (struct ctl_wait){.seq = seq};
+			len = 0;
+			if (once)
+				return -EAGAIN;
+			continue;
+		}
+		const uint8_t *bytes = buf + sizeof w;
+		if (out.flags & CTL_LARGE) {
+			int e = read_large(seq, out.len, large);
+			if (e)
+				return e;
+			bytes = *large;
+		} else if (out.len > size - sizeof w) {
+			return -EPROTO;
+		}
+		return answer_check(seq, bytes, out.len, a);
+	}
+}

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* System calls on the session node (wire/ctl.h), and what the kernel's requests can hold.
+ *
+ * Thread rule: any thread, between node_open and node_close. */
+#pragma once
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/uio.h>
+#include "devshim/channel.h"
+
+#define NODE_ROOM 16384         /* a wait's buffer: struct ctl_wait, then records or the answer */
+
+/* 0 or -errno. */
+int node_open(const char *path);
+void node_close(void);
+/* In a forked child: takes no lock. */
+void node_forget(void);
+bool node_is_open(void);
+
+/* Bytes, or -errno. Interrupts are repeated; a write also while the daemon says that it has no room. */
+long node_writev(const struct iovec *v, int n, int64_t at);
+long node_read(void *p, size_t n, int64_t at);
+/* Sends the `len` bytes behind the struct ctl_wait in `buf` as `batch` (0: none) and parks until the answer to
+ * `seq` is there; `once`: at most TIME_PARK, then -EAGAIN. `expected`: bytes of the whole answer. `buf` has
+ * NODE_ROOM bytes; an answer that does not fit is put into *large, which the caller frees. Returns 0 and *a,
+ * which points there, or -errno. */
+int node_wait(uint8_t *buf, uint64_t batch, size_t len, uint64_t seq, size_t expected, bool once,
+	uint8_t **large, struct answer *a);
+/* How many of `left` bytes at p one request takes behind `before` others. */
+size_t node_piece(const uint8_t *p, size_t left, size_t before);
+/* Checks the n bytes of the REPLY to `seq` and notes its parts. 0 or -EPROTO. */
+int answer_check(uint64_t seq, const uint8_t *bytes, size_t n, struct answer *a);
