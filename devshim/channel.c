@@ -11,16 +11,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-<<<<<<< HEAD
-#include <sys/syscall.h>
-#include <sys/uio.h>
-#include <time.h>
-#include <unistd.h>
-#include "devshim/count.h"
-=======
 #include "devshim/channel_parts.h"
+#include "devshim/count.h"
 #include "devshim/flusher.h"
->>>>>>> 906e83f (devshim: pacing, flusher and the node's system calls are files of their own)
 #include "devshim/lanes.h"
 #include "devshim/node.h"
 #include "devshim/pace.h"
@@ -306,48 +299,6 @@ static struct room *room_of_thread(void)
 	return room;
 }
 
-<<<<<<< HEAD
-static int read_large(uint64_t seq, size_t n, const uint8_t **bytes)
-{
-	if (n > sizeof(struct frame) + LIMIT_HEAD + LIMIT_REPLY)
-		return -EPROTO;
-	uint8_t *p = malloc(n);
-	if (!p)
-		return -ENOMEM;
-	room->large = p;
-	for (size_t at = 0; at < n;) {
-		size_t part = n - at < LIMIT_BATCH ? n - at : LIMIT_BATCH;
-		long r = ctl_read(p + at, part, CTL_REPLY(seq) + (int64_t)at);
-		if (r == -EAGAIN)
-			continue;
-		if (r <= 0)
-			return r ? (int)r : -EPROTO;
-		at += (size_t)r;
-	}
-	*bytes = p;
-	return 0;
-}
-
-static int answer_check(uint64_t seq, const uint8_t *bytes, size_t n, struct answer *a)
-{
-	const char *why;
-	if (n < sizeof a->frame)
-		return -EPROTO;
-	memcpy(&a->frame, bytes, sizeof a->frame);
-	if (frame_check(&a->frame, false, &why) || a->frame.kind != FRAME_REPLY || a->frame.seq != seq)
-		return -EPROTO;
-	if (a->frame.bulk_len > LIMIT_REPLY || n != sizeof a->frame + a->frame.head_len + a->frame.bulk_len)
-		return -EPROTO;
-	count_received(n);
-	a->head = bytes + sizeof a->frame;
-	a->bulk = a->head + a->frame.head_len;
-	return 0;
-}
-
-/* Parks until the answer is there, or, with `once`, for one round. The ioctl's buffer has `len` bytes of
- * records behind its header in the first round. */
-=======
->>>>>>> 906e83f (devshim: pacing, flusher and the node's system calls are files of their own)
 static int await(uint64_t batch, uint64_t seq, size_t len, size_t expected, bool once, struct answer *a)
 {
 	free(room->large);
@@ -429,27 +380,19 @@ long channel_read_data(uint64_t transfer, uint64_t offset, void *p, size_t n)
 {
 	int saved = errno;
 	/* One request, for the same reason as a batch. */
-<<<<<<< HEAD
-	long r = ctl_read(p, piece_of(p, n, 0), CTL_DATA(transfer, offset));
+	long r = node_read(p, node_piece(p, n, 0), CTL_DATA(transfer, offset));
 	if (r > 0)
 		count_received((uint64_t)r);
-=======
-	long r = node_read(p, node_piece(p, n, 0), CTL_DATA(transfer, offset));
->>>>>>> 906e83f (devshim: pacing, flusher and the node's system calls are files of their own)
 	errno = saved;
 	return r ? r : -EPROTO;
 }
 
 long channel_read_upcalls(void *p, size_t n)
 {
-<<<<<<< HEAD
-	long r = ctl_read(p, n, CTL_UPCALL);
+	long r = node_read(p, n, CTL_UPCALL);
 	if (r > 0)
 		count_received((uint64_t)r);
 	return r;
-=======
-	return node_read(p, n, CTL_UPCALL);
->>>>>>> 906e83f (devshim: pacing, flusher and the node's system calls are files of their own)
 }
 
 int channel_upcall_done(uint64_t upcall)

@@ -12,6 +12,7 @@
 #include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+#include "devshim/count.h"
 #include "wire/ctl.h"
 #include "wire/limits.h"
 
@@ -140,6 +141,7 @@ int answer_check(uint64_t seq, const uint8_t *bytes, size_t n, struct answer *a)
 		return -EPROTO;
 	if (a->frame.bulk_len > LIMIT_REPLY || n != sizeof a->frame + a->frame.head_len + a->frame.bulk_len)
 		return -EPROTO;
+	count_received(n);
 	a->head = bytes + sizeof a->frame;
 	a->bulk = a->head + a->frame.head_len;
 	return 0;
