@@ -63,11 +63,6 @@ static const char *note_frame(struct relay *r, const struct frame *f)
 	case FRAME_WAIT:
 		if (!waiting_add(r, f->seq))
 			return "too many records wait for an answer";
-		/* A marker is no round trip: the program asks for its answer two thousand posts later. */
-		if (f->flags & FRAME_PACE)
-			break;
-		atomic_fetch_add_explicit(&counters.waits, 1, memory_order_relaxed);
-		atomic_fetch_add_explicit(&r->waits, 1, memory_order_relaxed);
 		break;
 	case FRAME_POST:
 		atomic_fetch_add_explicit(&counters.posts, 1, memory_order_relaxed);
@@ -296,8 +291,12 @@ static void take(struct relay *r, struct request *q, const uint8_t *p, size_t n,
 		answers_add(a, q, -EPROTO);
 		return;
 	}
-	if (waits)
+	/* One round trip, however many records ask with it. A marker (FRAME_PACE) is none: nobody waits here. */
+	if (waits) {
+		atomic_fetch_add_explicit(&counters.waits, 1, memory_order_relaxed);
+		atomic_fetch_add_explicit(&r->waits, 1, memory_order_relaxed);
 		await(r, q, a);
+	}
 	bool split = r->aside.head && boundary <= n;
 	int e = split ? push_split(r, p, n, boundary) : send_bytes(r, p, n, b, a);
 	if (split)
