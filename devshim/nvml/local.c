@@ -107,6 +107,12 @@ static int slot_pci(unsigned index, char *out, unsigned size)
 	return r;
 }
 
+/* 108: the power limit that holds, in mW: enforced.power.limit of --query-gpu. */
+static int slot_power_limit(nvmlDevice_t d, unsigned *limit)
+{
+	return nvmlDeviceGetEnforcedPowerLimit(d, limit);
+}
+
 /* 72: does the device take part in what dmon and pmon show? Those that say no are left out. */
 static int slot_watched(nvmlDevice_t d, unsigned *yes)
 {
@@ -188,6 +194,7 @@ nvmlReturn_t nvmlInternalGetExportTable(const void **table, const void *uuid)
 	slots[26] = (const void *)slot_hook;
 	slots[72] = (const void *)slot_watched;
 	slots[81] = (const void *)slot_pci;
+	slots[108] = (const void *)slot_power_limit;
 	slots[213] = (const void *)slot_compute;
 	slots[214] = (const void *)slot_graphics;
 	slots[215] = (const void *)slot_mps;
