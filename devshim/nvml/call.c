@@ -204,6 +204,8 @@ static int send_record(struct call *c)
 		memmove(c->room + AHEAD + p.len, c->room + AHEAD, c->out.len);
 		memcpy(c->room + sizeof(struct ctl_wait), p.bytes, p.len);
 	}
+	else
+		log_debug("%s is asked alone", nvml_call_names[c->id].name);
 	memcpy(c->room + sizeof(struct ctl_wait) + p.len, &f, sizeof f);
 	r = exchange(fd, c, batch, f.seq, p.len + sizeof f + f.head_len, &answer, &n);
 	if (!r)
