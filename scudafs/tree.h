@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <sys/types.h>
 
+struct entry;
 struct monitor;
 
 #define TREE_ROOT 1ull
@@ -34,3 +35,6 @@ const char *tree_server_address(unsigned server);
 int tree_stat_type(uint64_t node, struct stat *out);
 /* How long a name or attributes may be kept, seconds. */
 double tree_validity(uint64_t node);
+/* The entry of a value's node (tree_values.h), NULL if it is another kind of node. */
+const struct entry *tree_entry(uint64_t node);
+bool tree_is_folder(uint64_t node);
