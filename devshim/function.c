@@ -106,16 +106,20 @@ static bool get_layout(struct call *c, struct function *f)
 }
 
 /* What follows the handle in an answer: layout, and attributes on the current context's device, if any are
- * known. */
-static bool get_rest(struct call *c, unsigned type, struct function *f, struct attributes *a)
+ * known; of a kernel also the function that it is in that context. */
+static bool get_rest(
+	struct call *c, unsigned type, struct function *f, struct attributes *a, void **function)
 {
 	struct context *current = context_current();
 	bool ok = get_layout(c, f);
 
+	*function = NULL;
 	if (type == HANDLE_CUkernel)
 		get_i64(&c->in); /* the server's ordinal, which we know better */
 	if (ok)
 		get_attributes(c, a);
+	if (ok && type == HANDLE_CUkernel)
+		*function = get_handle(c, HANDLE_CUfunction);
 	a->device = current ? current->device : -1;
 	return ok && !c->in.bad;
 }
@@ -148,45 +152,112 @@ struct function *function_note(void *handle, unsigned type, void *parent)
 	return f;
 }
 
+/* Under the lock: what is new of an answer. Takes name and attributes over, or leaves them to the caller. */
+static void fill(struct function *f, char **name, struct function *fresh, struct attributes **a)
+{
+	if (!f->name && *name) {
+		f->name = *name;
+		*name = NULL;
+	}
+	if (!f->laid_out && fresh->laid_out) {
+		f->offset = fresh->offset;
+		f->size = fresh->size;
+		f->bytes = fresh->bytes;
+		f->nparams = fresh->nparams;
+		f->laid_out = true;
+		fresh->offset = NULL;
+	}
+	if (*a && (*a)->known && (*a)->device >= 0 && !function_attributes(f, (*a)->device)) {
+		(*a)->next = atomic_load(&f->attributes);
+		atomic_store_explicit(&f->attributes, *a, memory_order_release);
+		atomic_fetch_or(&f->asked, 1ull << ((*a)->device % 64));
+		*a = NULL;
+	}
+}
+
+/* Under the lock: a kernel's function has the kernel's name, layout and attributes. */
+static void fill_alike(struct function *f, const struct function *k, CUdevice dev)
+{
+	const struct attributes *known = function_attributes(k, dev);
+	size_t n = 2 * (size_t)k->nparams * sizeof *k->offset;
+	struct function fresh = {.bytes = k->bytes, .nparams = k->nparams, .laid_out = k->laid_out};
+	struct attributes *a = known ? malloc(sizeof *a) : NULL;
+	char *name = k->name ? strdup(k->name) : NULL;
+
+	if (k->nparams) {
+		fresh.offset = malloc(n);
+		fresh.laid_out &= fresh.offset != NULL;
+		if (fresh.laid_out) {
+			memcpy(fresh.offset, k->offset, n);
+			fresh.size = fresh.offset + k->nparams;
+		}
+	}
+	if (a)
+		*a = *known;
+	fill(f, &name, &fresh, &a);
+	free(fresh.offset);
+	free(name);
+	free(a);
+}
+
 struct function *function_get(struct call *c, unsigned type, void *parent, const char *name)
 {
-	void *handle = get_handle(c, type);
-	struct function *f = handle ? function_note(handle, type, parent) : NULL;
+	void *handle = get_handle(c, type), *function = NULL;
+	struct function *f = handle ? function_note(handle, type, parent) : NULL, *alike;
 	struct attributes *a = calloc(1, sizeof *a);
 	struct function fresh = {.handle = NULL};
 	char *copy = name ? strdup(name) : NULL;
 
-	if (!f || !a || !get_rest(c, type, &fresh, a)) {
+	if (!f || !a || !get_rest(c, type, &fresh, a, &function)) {
 		c->in.bad |= handle && f && a;
 		free(fresh.offset);
 		free(copy);
 		free(a);
 		return NULL;
 	}
+	CUdevice dev = a->device;
+
+	alike = function && dev >= 0 ? function_note(function, HANDLE_CUfunction, parent) : NULL;
 	pthread_mutex_lock(&lock);
-	if (!f->name && copy) {
-		f->name = copy;
-		copy = NULL;
-	}
-	if (!f->laid_out && fresh.laid_out) {
-		f->offset = fresh.offset;
-		f->size = fresh.size;
-		f->bytes = fresh.bytes;
-		f->nparams = fresh.nparams;
-		f->laid_out = true;
-		fresh.offset = NULL;
-	}
-	if (a->known && a->device >= 0 && !function_attributes(f, a->device)) {
-		a->next = atomic_load(&f->attributes);
-		atomic_store_explicit(&f->attributes, a, memory_order_release);
-		atomic_fetch_or(&f->asked, 1ull << (a->device % 64));
-		a = NULL;
-	}
+	fill(f, &copy, &fresh, &a);
+	if (alike)
+		fill_alike(alike, f, dev);
 	pthread_mutex_unlock(&lock);
+	if (alike)
+		function_resolve(f, context_current()->handle, function);
 	free(fresh.offset);
 	free(copy);
 	free(a);
 	return f;
+}
+
+struct function *function_find(unsigned type, const void *parent, const char *name)
+{
+	struct function *f;
+
+	pthread_mutex_lock(&lock);
+	for (f = all; f; f = f->next)
+		if (f->parent == parent && handle_type(f->handle) == type && f->name && !strcmp(f->name, name))
+			break;
+	pthread_mutex_unlock(&lock);
+	return f;
+}
+
+void *function_resolved(const struct function *kernel, CUcontext ctx)
+{
+	pthread_mutex_lock(&lock);
+	void *f = kernel->resolved_in == ctx ? kernel->resolved : NULL;
+
+	pthread_mutex_unlock(&lock);
+	return f && handle_live(HANDLE_CUfunction, f) ? f : NULL;
+}
+
+void function_resolve(struct function *kernel, CUcontext ctx, void *function)
+{
+	pthread_mutex_lock(&lock);
+	kernel->resolved_in = ctx;
+	kernel->resolved = function;
+	pthread_mutex_unlock(&lock);
 }
 
 /* Asks for name, layout and attributes of a function whose handle is all that is known. */

@@ -34,7 +34,7 @@ struct function {
 	/* a function has those of its device; a kernel of each where it was asked for */
 	struct attributes *_Atomic attributes;
 	_Atomic uint64_t asked; /* bit d: asked the server in a context of device d */
-	void *_Atomic resolved; /* a kernel's CUfunction in `resolved_in` */
+	void *resolved; /* a kernel's CUfunction in `resolved_in` */
 	CUcontext resolved_in;
 	struct occupancy *_Atomic occupancy; /* remembered answers */
 	struct function *next, **back; /* in the list of all */
@@ -46,6 +46,11 @@ struct function *function_of(const void *f);
 /* Takes handle, layout and attributes from an answer; the rest from the call. NULL when the answer was
  * bad. */
 struct function *function_get(struct call *c, unsigned type, void *parent, const char *name);
+/* That of a module or library by its name, if it was told. */
+struct function *function_find(unsigned type, const void *parent, const char *name);
+/* The CUfunction that a kernel is in a context; NULL when it was not told. */
+void *function_resolved(const struct function *kernel, CUcontext ctx);
+void function_resolve(struct function *kernel, CUcontext ctx, void *function);
 /* Notes handles that came by enumeration. */
 struct function *function_note(void *handle, unsigned type, void *parent);
 /* All that is known of its attributes on a device, or NULL. */

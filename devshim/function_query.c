@@ -2,8 +2,7 @@
 /* Every call that asks about a function or kernel, and those that set its attributes: a setting that the
  * driver is known to accept is posted and noted, any other waits for the driver.
  *
- * Thread rule: any thread; `lock` guards which function a kernel is in which context. */
-#include <pthread.h>
+ * Thread rule: any thread; what changes is in function.c. */
 #include "devshim/context.h"
 #include "devshim/copy.h"
 #include "devshim/device.h"
@@ -13,8 +12,6 @@
 #include "wire/cuda.h"
 #include "cuda.calls.h"
 #include "cuda.remote.h"
-
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 CUresult cuFuncGetAttribute(int *pi, CUfunction_attribute attrib, CUfunction hfunc)
 {
@@ -304,14 +301,9 @@ CUresult cuKernelGetFunction(CUfunction *pFunc, CUkernel kernel)
 		return CUDA_ERROR_INVALID_HANDLE;
 	if (!pFunc)
 		return CUDA_ERROR_INVALID_VALUE;
-	pthread_mutex_lock(&lock);
-	void *known = k->resolved_in == ctx->handle ? atomic_load(&k->resolved) : NULL;
-
-	pthread_mutex_unlock(&lock);
-	if (known && handle_live(HANDLE_CUfunction, known)) {
-		*pFunc = known;
+	*pFunc = function_resolved(k, ctx->handle);
+	if (*pFunc)
 		return CUDA_SUCCESS;
-	}
 	copy_drain();
 	r = call_begin(&c, CALL_cuKernelGetFunction);
 	if (r)
@@ -325,10 +317,7 @@ CUresult cuKernelGetFunction(CUfunction *pFunc, CUkernel kernel)
 		return r;
 	if (!f)
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	pthread_mutex_lock(&lock);
-	k->resolved_in = ctx->handle;
-	atomic_store(&k->resolved, f->handle);
-	pthread_mutex_unlock(&lock);
+	function_resolve(k, ctx->handle, f->handle);
 	*pFunc = f->handle;
 	return CUDA_SUCCESS;
 }

@@ -4,9 +4,7 @@
  * home: a library's fatbin shrinks to a tenth.
  *
  * The choice follows the driver's: a cubin of the same major and a minor not above the device's, else the
- * PTX of the highest SM not above it. What is not understood is kept. Images are sent whole when they are
- * loaded: a content hash that a server may trust across sessions would need a cryptographic one, which the
- * shim has no library for; within a session an image is rarely loaded twice. */
+ * PTX of the highest SM not above it. What is not understood is kept. */
 #include "devshim/image.h"
 
 #include <stdlib.h>

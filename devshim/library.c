@@ -116,23 +116,8 @@ static void remember(CUlibrary h, const char *name, const struct found *v)
 static CUresult load(unsigned id, CUlibrary *library, struct image *i, const struct jit *j)
 {
 	struct library *l = calloc(1, sizeof *l);
-	void *packed = NULL;
-	struct call c;
-	CUresult r = l ? call_begin(&c, id) : CUDA_ERROR_OUT_OF_MEMORY;
+	CUresult r = l ? image_load(id, HANDLE_CUlibrary, i, j, (void **)library) : CUDA_ERROR_OUT_OF_MEMORY;
 
-	if (!r)
-		r = put_image(&c, i, &packed);
-	if (!r)
-		r = put_jit(&c, j);
-	if (!r) {
-		r = call_wait(&c);
-		if (c.in.len < c.in.cap)
-			get_jit(&c, j);
-		if (!r)
-			*library = get_handle(&c, HANDLE_CUlibrary);
-		r = call_end(&c, r);
-	}
-	free(packed);
 	if (r) {
 		free(l);
 		return r;
@@ -239,20 +224,29 @@ CUresult cuLibraryUnload(CUlibrary library)
 
 CUresult cuLibraryGetKernel(CUkernel *pKernel, CUlibrary library, const char *name)
 {
+	struct function *f;
 	struct call c;
-
-	copy_drain();
-	CUresult r = call_begin(&c, CALL_cuLibraryGetKernel);
+	CUresult r = process_check();
 
 	if (!r && (!pKernel || !name))
 		r = CUDA_ERROR_INVALID_VALUE;
 	if (r)
 		return r;
-	if (!put_handle(&c, HANDLE_CUlibrary, library))
+	if (!handle_live(HANDLE_CUlibrary, library))
 		return handle_error(HANDLE_CUlibrary);
+	f = function_find(HANDLE_CUkernel, library, name);
+	if (f) {
+		*pKernel = f->handle;
+		return CUDA_SUCCESS;
+	}
+	copy_drain();
+	r = call_begin(&c, CALL_cuLibraryGetKernel);
+	if (r)
+		return r;
+	put_handle(&c, HANDLE_CUlibrary, library);
 	put_text(&c.out, name);
 	r = call_wait(&c);
-	struct function *f = r ? NULL : function_get(&c, HANDLE_CUkernel, library, name);
+	f = r ? NULL : function_get(&c, HANDLE_CUkernel, library, name);
 
 	r = call_end(&c, r);
 	if (!r)

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What modules, libraries and the linker share: sending an image and compiler options. Thread rule: as
- * call.h. */
+/* What modules, libraries and the linker share: loading an image, compiler options. Thread rule: as call.h. */
 #pragma once
 #include "devshim/call.h"
 #include "devshim/image.h"
@@ -13,8 +12,8 @@ struct jit {
 
 /* The devices that an image must serve. */
 void image_target(struct image_target *t);
-/* Puts kind, part sizes and, as bulk, the bytes of an image; *packed: what to free after the call. */
-CUresult put_image(struct call *c, const struct image *i, void **packed);
+/* Loads an image as a module or library (`type`) by the call `id`. */
+CUresult image_load(unsigned id, unsigned type, const struct image *i, const struct jit *j, void **handle);
 /* Puts compiler options; 801 for those that hold pointers of the program's. */
 CUresult put_jit(struct call *c, const struct jit *j);
 /* Takes logs, their sizes and the time into the options' places. */

@@ -33,7 +33,7 @@ __attribute__((visibility("default"))) extern const char scudafs_shim_marker[];
 const char scudafs_shim_marker[] = "scudafs";
 
 _Atomic int process_code = CUDA_ERROR_NOT_INITIALIZED;
-bool process_blocking;
+bool process_blocking, process_server_keeps;
 _Thread_local struct thread *thread_cached __attribute__((tls_model("initial-exec")));
 
 static pthread_mutex_t init = PTHREAD_MUTEX_INITIALIZER;
@@ -220,6 +220,8 @@ static bool take_hello(struct msg *m)
 		if (!strcmp(field, "protocol")) {
 			if (get_u64(m) != PROTOCOL_VERSION)
 				return false;
+		} else if (!strcmp(field, "keeps")) {
+			process_server_keeps = get_bool(m);
 		} else if (!strcmp(field, "snapshot")) {
 			snapshot = device_read_snapshot(m);
 			if (!snapshot)

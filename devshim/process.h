@@ -22,6 +22,8 @@ static inline CUresult process_check(void)
 CUresult process_die(int error, const char *what);
 /* CUDA_LAUNCH_BLOCKING was set at cuInit. */
 extern bool process_blocking;
+/* The server keeps images: ask for one before sending it. Set inside cuInit. */
+extern bool process_server_keeps;
 /* The driver version to report: the server's after cuInit, before it the one that this build speaks. */
 int process_driver_version(void);
 /* CUDA calls this to start a thread of ours: all signals blocked, detached, small stack when stack is not 0.

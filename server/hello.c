@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "server/cache.h"
 #include "server/nvml.h"
 #include "server/state.h"
 #include "wire/log.h"
@@ -182,7 +183,7 @@ void hello_answer(struct session *s, const struct frame *f)
 			(long long)g.pid,
 			(long long)g.uid, g.user, g.version, g.unknown_count, s->calls);
 	msg_init(&m, head, sizeof head);
-	put_map(&m, 6);
+	put_map(&m, 7);
 	put_text(&m, "protocol");
 	put_i64(&m, PROTOCOL_VERSION);
 	put_text(&m, "version");
@@ -191,6 +192,8 @@ void hello_answer(struct session *s, const struct frame *f)
 	put_u64(&m, s->start->id);
 	put_text(&m, "driver");
 	put_text(&m, s->start->driver.soft ? "soft" : "real");
+	put_text(&m, "keeps");
+	put_bool(&m, cache_is_open());
 	put_text(&m, "unknown");
 	put_array(&m, g.unknown_count);
 	for (unsigned i = 0; i < g.unknown_count; i++)

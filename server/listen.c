@@ -274,7 +274,7 @@ static void session_start(struct pending *p)
 	}
 	if (!c->pid) {
 		struct session_start start = {.id = c->id, .fd = p->fd, .report = report,
-				.driver = l.snapshot.choice,
+				.driver = l.snapshot.choice, .cache = l.options->cache,
 			.fence = l.options->fence, .may_change = l.options->may_change, .snapshot = l.snapshot.blob,
 					.snapshot_len = l.snapshot.blob_len};
 

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "server/address.h"
+#include "server/cache.h"
 #include "server/listen.h"
 #include "server/options.h"
 #include "wire/keys.h"
@@ -26,6 +27,8 @@ static const char help[] =
 "  --driver WHICH       auto (default): the NVIDIA driver, or the software device where\n"
 "                       there is none; soft; or the path of a libcuda\n"
 "  --insecure-no-auth   let anyone who reaches the address use the GPUs, in clear\n"
+"  --cache DIR|none     where the modules that programs load are kept, for each client apart.\n"
+"                       Default: $CACHE_DIRECTORY, or scuda-server in the user's cache folder\n"
 "  --ready-fd N         write the TCP port and a newline to descriptor N once ready\n"
 "  --allow-changes      programs may change the GPUs' clocks, power limits and modes (NVML)\n"
 "  --no-fence           leave the sessions' address space as it is (for debuggers)\n"
@@ -76,7 +79,7 @@ static int parse(int argc, char **argv, struct options *o)
 	static const struct option options[] = {
 		{"listen", required_argument, NULL, 'l'}, {"keys", required_argument, NULL, 'k'},
 		{"driver", required_argument, NULL, 'd'}, {"insecure-no-auth", no_argument, NULL, 'i'},
-		{"ready-fd", required_argument, NULL, 'r'}, {"no-fence", no_argument, NULL, 'f'},
+		{"cache", required_argument, NULL, 'm'}, {"ready-fd", required_argument, NULL, 'r'}, {"no-fence", no_argument, NULL, 'f'},
 		{"allow-changes", no_argument, NULL, 'c'},
 		{"help", no_argument, NULL, 'h'}, {"version", no_argument, NULL, 'v'}, {0}};
 	int c;
@@ -101,6 +104,9 @@ static int parse(int argc, char **argv, struct options *o)
 			if (!parse_fd(optarg, &o->ready_fd))
 				return wrong("--ready-fd wants a descriptor's number");
 			break;
+		case 'm':
+			o->cache = strcmp(optarg, "none") ? optarg : "";
+			break;
 		case 'c':
 			o->may_change = true;
 			break;
@@ -118,6 +124,25 @@ static int parse(int argc, char **argv, struct options *o)
 	return optind < argc ? wrong("it takes options only") : -1;
 }
 
+/* One that was asked for must be usable; the server does without the default one. */
+static bool choose_cache(struct options *o)
+{
+	static char path[512];
+	const char *why = "";
+
+	if (o->cache) {
+		if (!*o->cache || !cache_prepare(o->cache, &why))
+			return true;
+		fprintf(stderr, "scuda-server: --cache %s %s\n", o->cache, why);
+		return false;
+	}
+	cache_default(path, sizeof path);
+	o->cache = *path && !cache_prepare(path, &why) ? path : "";
+	if (*path && !*o->cache)
+		log_warning("%s %s: modules are not kept", path, why);
+	return true;
+}
+
 int main(int argc, char **argv)
 {
 	struct options o = {.driver = "auto", .fence = true, .ready_fd = -1};
@@ -128,6 +153,8 @@ int main(int argc, char **argv)
 	if (r >= 0)
 		return r;
 	log_init("scuda-server", LOG_LEVEL_INFO);
+	if (!choose_cache(&o))
+		return 2;
 	if (o.keys_path && keys_load(o.keys_path, &keys, &why)) {
 		fprintf(stderr, "scuda-server: %s %s\n", o.keys_path, why);
 		return 2;

@@ -10,6 +10,7 @@ struct options {
 	const char *listen[LISTEN_MOST];
 	int listen_count;           /* 0: the defaults */
 	const char *keys_path;      /* NULL: no keys */
+	const char *cache;          /* folder of images, "": none */
 	const char *driver;         /* "auto", "soft" or a path */
 	bool insecure;              /* clear connections from anywhere */
 	bool may_change;            /* calls that change a card are allowed */

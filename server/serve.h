@@ -20,6 +20,10 @@ bool get_jit(struct exec *x, struct jit *j);
 /* What the compiler wrote: both logs, both sizes used, the time. */
 void put_jit(struct exec *x, const struct jit *j);
 
+/* A function or kernel with its layout and attributes. */
+void put_function(struct exec *x, CUfunction f);
+void put_kernel(struct exec *x, CUkernel k);
+
 /* The arguments of a kernel node, encoded like a launch; they live until the record is answered. False
  * when malformed. */
 bool get_kernel_node(struct exec *x, CUDA_KERNEL_NODE_PARAMS *p);

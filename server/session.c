@@ -21,6 +21,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "server/cache.h"
 #include "server/fence.h"
 #include "server/nvml.h"
 #include "server/state.h"
@@ -312,6 +313,7 @@ static void accept_stream(struct session *s)
 {
 	const char *identity = "", *why = "";
 	struct stream *stream;
+	char client[LIMIT_NAME + 8];
 	int r = stream_accept(s->start->fd, s->start->keys, TIME_TLS, &stream, &identity, &why);
 
 	/* No key stays in the memory of a process that runs the program's code. */
@@ -319,6 +321,9 @@ static void accept_stream(struct session *s)
 	if (r)
 		session_lost(s, "%s", why);
 	s->stream = stream;
+	/* A key may have any name, a user's number included. */
+	snprintf(client, sizeof client, "%s%s", s->start->keys ? "key " : "", identity);
+	cache_open(s->start->cache, client);
 	snprintf(s->report->identity, sizeof s->report->identity, "%s", identity);
 	snprintf(s->report->security, sizeof s->report->security, "%s", stream_security(stream));
 	atomic_store(&s->report->authenticated, 1);

@@ -76,7 +76,7 @@ CUresult cuModuleLoadData(CUmodule *module, const void *image) HAND SINCE(2000);
 CUresult cuModuleLoadDataEx(CUmodule *module, const void *image, unsigned int numOptions,
 		CUjit_option *options, void **optionValues) HAND SINCE(2010);
 CUresult cuModuleLoadFatBinary(CUmodule *module, const void *fatCubin) HAND SINCE(2000);
-CUresult cuModuleUnload(CUmodule hmod DROP) SHIM SINCE(2000);
+CUresult cuModuleUnload(CUmodule hmod DROP) SHIM SERVE SINCE(2000);
 CUresult cuModuleGetLoadingMode(CUmoduleLoadingMode *mode) LOCAL SINCE(11070);
 CUresult cuModuleGetFunction(CUfunction *hfunc, CUmodule hmod, const char *name STRING) HAND SINCE(2000);
 CUresult cuModuleGetFunctionCount(unsigned int *count, CUmodule mod)
@@ -106,7 +106,7 @@ CUresult cuLibraryLoadFromFile(CUlibrary *library, const char *fileName, CUjit_o
 		void **jitOptionsValues, unsigned int numJitOptions,
 		CUlibraryOption *libraryOptions, void **libraryOptionValues,
 		unsigned int numLibraryOptions) HAND SINCE(12000);
-CUresult cuLibraryUnload(CUlibrary library DROP) SHIM SINCE(12000);
+CUresult cuLibraryUnload(CUlibrary library DROP) SHIM SERVE SINCE(12000);
 CUresult cuLibraryGetKernel(CUkernel *pKernel, CUlibrary library, const char *name STRING) HAND SINCE(12000);
 CUresult cuLibraryGetKernelCount(unsigned int *count, CUlibrary lib)
 		CACHED("the library is unloaded") SINCE(12040);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* How an image is sent: its kind and the sizes of its parts in the head, the parts one behind the other in
- * the bulk. And how long an image is by its own headers: a driver is told no size, so the program's end must
- * know where an image in its memory ends, and the server that the driver will not read past what came. */
+ * the bulk; or, of one that the server may have kept, its digest in place of the bulk. And how long an
+ * image is by its own headers: a driver is told no size, so the program's end must know where an image in
+ * its memory ends, and the server that the driver will not read past what came. */
 #pragma once
 #include <stdbool.h>
 #include <stddef.h>
@@ -18,6 +19,7 @@ enum image_kind {
 #define IMAGE_WRAPPER_MAGIC 0x466243b1u
 #define IMAGE_FATBIN_MAGIC 0xba55ed50u
 #define IMAGE_FATBIN_HEADER 16
+#define IMAGE_ASKED (64u << 10) /* from this size on a program's end asks whether the server has it */
 #define IMAGE_TAIL 64 /* zero bytes that image_whole wants behind an image: a NUL, an entry's header */
 
 /* Bytes of the fatbin at p, 0 when it is none; at most `max`. */

@@ -22,7 +22,8 @@ progs=$B/tests/e2e
 work=$(mktemp -d "${TMPDIR:-/tmp}/scudafs-test.XXXXXX")
 mnt=$work/mnt
 driver=${SCUDAFS_TEST_DRIVER:-soft}
-unset SCUDAFS_MOUNT SCUDAFS_SERVER CUDA_VISIBLE_DEVICES LD_LIBRARY_PATH
+export XDG_CACHE_HOME=$work/cache-home
+unset CACHE_DIRECTORY SCUDAFS_MOUNT SCUDAFS_SERVER CUDA_VISIBLE_DEVICES LD_LIBRARY_PATH
 
 hooks=()
 at_exit() # COMMAND...: run it at the end, the latest first

@@ -202,7 +202,7 @@ static void client_hello(struct client *c)
 	client_frame(c, &r);
 	ck_assert_int_eq(r.f.kind, FRAME_REPLY);
 	ck_assert_uint_eq(r.f.seq, seq);
-	ck_assert_uint_eq(get_map(&r.m, 10), 6);
+	ck_assert_uint_eq(get_map(&r.m, 10), 7);
 	free(r.bulk);
 }
 

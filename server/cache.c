@@ -1,0 +1,342 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A folder per client, and in it a file per image, named by its digest, and one of names beside it. An image
+ * is written under another name first. Reading one makes it young.
+ *
+ * Thread rule: see cache.h; the only state is the folder's descriptor. */
+#include "server/cache.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "wire/limits.h"
+#include "wire/log.h"
+
+#define UNFINISHED 600 /* seconds: a file that somebody began to write and never finished */
+
+static int folder = -1;
+
+struct name {
+	char text[2 * DIGEST + 8];
+};
+
+static struct name name_of(const uint8_t d[DIGEST], const char *suffix)
+{
+	char hex[2 * DIGEST + 1];
+	struct name n;
+
+	digest_text(d, hex);
+	snprintf(n.text, sizeof n.text, "%s%s", hex, suffix);
+	return n;
+}
+
+/* ---- the folders ---- */
+
+void cache_default(char *out, size_t cap)
+{
+	const char *given = getenv("CACHE_DIRECTORY"), *xdg = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
+
+	*out = 0;
+	if (given && *given == '/')
+		snprintf(out, cap, "%.*s", (int)strcspn(given, ":"), given);
+	else if (xdg && *xdg == '/')
+		snprintf(out, cap, "%s/scuda-server", xdg);
+	else if (home && *home == '/')
+		snprintf(out, cap, "%s/.cache/scuda-server", home);
+}
+
+/* Only what this user alone can read and write is believed, and is the client's own business. */
+static int check_private(int fd, const char **why)
+{
+	struct stat st;
+
+	if (fstat(fd, &st))
+		return -errno;
+	*why = "belongs to somebody else, or others may enter it (chmod 700)";
+	return st.st_uid != geteuid() || st.st_mode & 077 ? -EPERM : 0;
+}
+
+static int open_private(int parent, const char *path, const char **why)
+{
+	int fd, r;
+
+	*why = "cannot be made or opened";
+	if (mkdirat(parent, path, 0700) && errno != EEXIST)
+		return -errno;
+	fd = openat(parent, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	r = check_private(fd, why);
+	if (r) {
+		close(fd);
+		return r;
+	}
+	return fd;
+}
+
+int cache_prepare(const char *dir, const char **why)
+{
+	char parent[512], *slash;
+	int fd;
+
+	*why = "its path is too long";
+	if (snprintf(parent, sizeof parent, "%s", dir) >= (int)sizeof parent)
+		return -ENAMETOOLONG;
+	slash = strrchr(parent, '/');
+	if (slash && slash != parent) {
+		*slash = 0;
+		mkdir(parent, 0700); /* ~/.cache may be missing; what else is missing is told below */
+	}
+	fd = open_private(AT_FDCWD, dir, why);
+	if (fd < 0)
+		return fd;
+	close(fd);
+	return 0;
+}
+
+void cache_open(const char *dir, const char *client)
+{
+	const char *why = "";
+	uint8_t d[DIGEST];
+	int top;
+
+	if (!dir || !*dir)
+		return;
+	top = open_private(AT_FDCWD, dir, &why);
+	if (top >= 0) {
+		/* A digest, because a client's name may hold anything that a file's may not. */
+		digest(client, strlen(client), d);
+		folder = open_private(top, name_of(d, "").text, &why);
+		close(top);
+	}
+	if (folder < 0)
+		log_warning("the cache folder %s %s: images are not kept", dir, why);
+}
+
+bool cache_is_open(void)
+{
+	return folder >= 0;
+}
+
+/* ---- room ---- */
+
+struct file {
+	struct timespec time;
+	uint64_t size;
+	char name[2 * DIGEST + 8];
+};
+
+static int by_age(const void *a, const void *b)
+{
+	const struct timespec *s = &((const struct file *)a)->time, *t = &((const struct file *)b)->time;
+
+	if (s->tv_sec != t->tv_sec)
+		return s->tv_sec < t->tv_sec ? -1 : 1;
+	return s->tv_nsec < t->tv_nsec ? -1 : s->tv_nsec > t->tv_nsec;
+}
+
+/* The client's files, at most one more than are allowed; NULL without memory. */
+static struct file *list_files(size_t *n)
+{
+	struct file *list = malloc((LIMIT_CACHE_FILES + 1) * sizeof *list);
+	int fd = openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *d = fd < 0 ? NULL : fdopendir(fd);
+	struct dirent *e;
+
+	*n = 0;
+	if (fd >= 0 && !d)
+		close(fd);
+	while (list && d && *n <= LIMIT_CACHE_FILES && (e = readdir(d))) {
+		struct file *f = &list[*n];
+		struct stat st;
+
+		if (*e->d_name == '.' || strlen(e->d_name) >= sizeof f->name ||
+			fstatat(folder, e->d_name, &st, AT_SYMLINK_NOFOLLOW) || !S_ISREG(st.st_mode))
+			continue;
+		if (!strncmp(e->d_name, "new.", 4) && time(NULL) - st.st_mtime > UNFINISHED) {
+			unlinkat(folder, e->d_name, 0);
+			continue;
+		}
+		f->time = st.st_mtim;
+		f->size = (uint64_t)st.st_size;
+		strcpy(f->name, e->d_name);
+		++*n;
+	}
+	if (d)
+		closedir(d);
+	return list;
+}
+
+/* Makes room for n bytes more. False when there is none to be had. */
+static bool make_room(size_t n)
+{
+	struct statvfs fs;
+	uint64_t total = 0;
+	size_t count;
+	struct file *list;
+
+	if (n > LIMIT_CACHE / 2 || fstatvfs(folder, &fs) ||
+		(uint64_t)fs.f_bavail * fs.f_frsize < n + (uint64_t)fs.f_blocks * fs.f_frsize / 10)
+		return false;
+	list = list_files(&count);
+	if (!list)
+		return false;
+	for (size_t i = 0; i < count; i++)
+		total += list[i].size;
+	if (total + n > LIMIT_CACHE || count >= LIMIT_CACHE_FILES) {
+		qsort(list, count, sizeof *list, by_age);
+		/* An eighth more than needed, so that this is rare. */
+		for (size_t i = 0; i < count && (total + n > LIMIT_CACHE / 8 * 7 ||
+							count - i > LIMIT_CACHE_FILES / 8 * 7);
+			i++) {
+			unlinkat(folder, list[i].name, 0);
+			total -= list[i].size;
+		}
+	}
+	free(list);
+	return true;
+}
+
+/* ---- images ---- */
+
+static bool read_whole(int fd, void *p, size_t n)
+{
+	for (size_t got = 0; got < n;) {
+		ssize_t k = pread(fd, (uint8_t *)p + got, n - got, (off_t)got);
+
+		if (k < 0 && errno == EINTR)
+			continue;
+		if (k <= 0)
+			return false;
+		got += (size_t)k;
+	}
+	return true;
+}
+
+static int open_file(const struct name *name, size_t most, size_t *n)
+{
+	int fd = folder < 0 ? -1 : openat(folder, name->text, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
+	struct stat st;
+
+	if (fd < 0)
+		return -1;
+	if (fstat(fd, &st) || !S_ISREG(st.st_mode) || st.st_size <= 0 || (uint64_t)st.st_size > most) {
+		close(fd);
+		return -1;
+	}
+	*n = (size_t)st.st_size;
+	return fd;
+}
+
+void *cache_read(const uint8_t d[DIGEST], size_t n, size_t tail)
+{
+	struct name name = name_of(d, "");
+	uint8_t found[DIGEST];
+	size_t there = 0;
+	int fd = open_file(&name, LIMIT_IMAGE, &there);
+	uint8_t *p = fd < 0 || there != n ? NULL : malloc(n + tail);
+	bool ok = p && read_whole(fd, p, n);
+
+	if (ok) {
+		digest(p, n, found);
+		ok = !memcmp(found, d, DIGEST);
+		if (!ok) {
+			log_warning("a damaged image is thrown out of the cache: %s", name.text);
+			unlinkat(folder, name.text, 0);
+		}
+	}
+	if (ok) {
+		memset(p + n, 0, tail);
+		futimens(fd, NULL);
+	} else {
+		free(p);
+		p = NULL;
+	}
+	if (fd >= 0)
+		close(fd);
+	return p;
+}
+
+static bool write_whole(int fd, const void *p, size_t n)
+{
+	for (size_t put = 0; put < n;) {
+		ssize_t k = write(fd, (const uint8_t *)p + put, n - put);
+
+		if (k < 0 && errno == EINTR)
+			continue;
+		if (k <= 0)
+			return false;
+		put += (size_t)k;
+	}
+	return true;
+}
+
+void cache_write(const uint8_t d[DIGEST], const void *p, size_t n)
+{
+	static atomic_uint number;
+	struct name name = name_of(d, "");
+	char fresh[64];
+	int fd;
+
+	if (folder < 0 || !make_room(n))
+		return;
+	snprintf(fresh, sizeof fresh, "new.%d.%u", (int)getpid(), atomic_fetch_add(&number, 1));
+	fd = openat(folder, fresh, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+	if (fd < 0)
+		return;
+	if (!write_whole(fd, p, n) || renameat(folder, fresh, folder, name.text)) {
+		log_warning("an image is not kept: %m");
+		unlinkat(folder, fresh, 0);
+	}
+	close(fd);
+}
+
+/* ---- names ---- */
+
+char *cache_names(const uint8_t d[DIGEST], size_t *n)
+{
+	struct name name = name_of(d, ".names");
+	int fd = open_file(&name, LIMIT_CACHE_NAMES, n);
+	char *p = fd < 0 ? NULL : malloc(*n + 1);
+
+	if (p && !read_whole(fd, p, *n)) {
+		free(p);
+		p = NULL;
+	}
+	if (p)
+		p[*n] = 0;
+	if (fd >= 0) {
+		futimens(fd, NULL);
+		close(fd);
+	}
+	return p;
+}
+
+/* One write, so that those of several sessions do not mix. A name that two of them note at once is there
+ * twice, which does no harm. */
+void cache_note_name(const uint8_t d[DIGEST], const char *name)
+{
+	struct name file = name_of(d, ".names");
+	size_t n = strlen(name) + 1;
+	struct stat st;
+	int fd;
+
+	if (folder < 0)
+		return;
+	fd = openat(folder, file.text, O_WRONLY | O_APPEND | O_NOFOLLOW | O_CLOEXEC);
+	if (fd < 0 && errno == ENOENT && make_room(LIMIT_CACHE_NAMES))
+		fd = openat(folder, file.text, O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+	if (fd < 0)
+		return;
+	if (!fstat(fd, &st) && (uint64_t)st.st_size + n <= LIMIT_CACHE_NAMES && write(fd, name, n) < 0)
+		log_debug("a name is not kept: %m");
+	close(fd);
+}

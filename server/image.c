@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Images on their way from a record to the driver. A program's end that takes an image for known sends its
+ * digest in place of the bytes; the digest that a file in the cache bears is always one that we computed
+ * ourselves over what we keep.
+ *
+ * Thread rule: see image.h; `lock` guards the list of what was loaded. */
+#include "server/image.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "server/cache.h"
+#include "wire/image.h"
+#include "wire/limits.h"
+
+#define LIMIT_PARTS 4096
+
+static bool take_bytes(struct exec *x, struct image *i, const uint8_t *wanted)
+{
+	if (wanted) {
+		i->asked = true;
+		memcpy(i->digest, wanted, DIGEST);
+		i->bytes = cache_read(i->digest, i->n, IMAGE_TAIL);
+		i->known = i->bytes;
+		return true;
+	}
+	i->known = true;
+	i->bytes = malloc(i->n + IMAGE_TAIL);
+	if (!i->bytes || !exec_bulk(x, i->bytes, i->n))
+		return false;
+	memset(i->bytes + i->n, 0, IMAGE_TAIL);
+	digest(i->bytes, i->n, i->digest);
+	return true;
+}
+
+bool image_get(struct exec *x, struct image *i)
+{
+	uint64_t kind = get_u64(&x->in), total = 0;
+	size_t parts = get_array(&x->in, LIMIT_PARTS), wanted_len = 0;
+	size_t *size = exec_alloc(x, (parts + 1) * sizeof *size);
+	const uint8_t *wanted;
+
+	*i = (struct image){0};
+	if (!size || !parts)
+		return false;
+	for (size_t k = 0; k < parts; k++) {
+		size[k] = get_u64(&x->in);
+		if (size[k] > LIMIT_IMAGE || (total += size[k]) > LIMIT_IMAGE)
+			return false;
+	}
+	wanted = get_blob(&x->in, &wanted_len, DIGEST);
+	if (x->in.bad || (wanted_len && (wanted_len != DIGEST || x->frame.bulk_len)) ||
+		(!wanted_len && total != x->frame.bulk_len) || (parts > 1 && kind != IMAGE_WRAPPER2))
+		return false;
+	i->n = total;
+	if (!take_bytes(x, i, wanted_len ? wanted : NULL))
+		return false;
+	if (!i->known)
+		return true;
+	i->code = i->bytes;
+	if (kind != IMAGE_WRAPPER1 && kind != IMAGE_WRAPPER2) {
+		i->whole = image_whole(i->bytes, total);
+		return true;
+	}
+	i->whole = image_fatbin_whole(i->bytes, size[0]);
+	i->wrapper = (struct wrapper){
+		.magic = IMAGE_WRAPPER_MAGIC, .version = kind == IMAGE_WRAPPER2 ? 2 : 1, .data = i->bytes};
+	if (kind == IMAGE_WRAPPER2) {
+		const uint8_t *p = i->bytes + size[0];
+
+		i->extra = exec_alloc(x, parts * sizeof *i->extra);
+		if (!i->extra)
+			return false;
+		for (size_t k = 1; k < parts; k++) {
+			i->extra[k - 1] = p;
+			i->whole &= image_fatbin_whole(p, size[k]);
+			p += size[k];
+		}
+		i->wrapper.extra = i->extra;
+	}
+	i->code = &i->wrapper;
+	return true;
+}
+
+void image_keep(const struct image *i)
+{
+	if (!i->asked && i->n >= IMAGE_ASKED)
+		cache_write(i->digest, i->bytes, i->n);
+}
+
+void image_finish(struct image *i)
+{
+	free(i->bytes);
+	i->bytes = NULL;
+}
+
+/* ---- what is asked of it ---- */
+
+struct told {
+	struct told *next;
+	uint64_t id;
+	uint8_t digest[DIGEST];
+	size_t n; /* of names, one behind the other with their NULs */
+	char *names;
+};
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct told *all;
+
+static struct told **find(uint64_t id)
+{
+	struct told **t = &all;
+
+	while (*t && (*t)->id != id)
+		t = &(*t)->next;
+	return t;
+}
+
+void told_begin(uint64_t id, const struct image *i)
+{
+	struct told *t = cache_is_open() ? calloc(1, sizeof *t) : NULL;
+
+	if (!t)
+		return;
+	t->id = id;
+	memcpy(t->digest, i->digest, DIGEST);
+	t->names = cache_names(t->digest, &t->n);
+	t->n = t->names ? t->n : 0;
+	pthread_mutex_lock(&lock);
+	t->next = all;
+	all = t;
+	pthread_mutex_unlock(&lock);
+}
+
+void told_each(uint64_t id, bool (*tell)(void *arg, const char *name), void *arg)
+{
+	char *names = NULL;
+	size_t n = 0;
+
+	pthread_mutex_lock(&lock);
+	struct told *t = *find(id);
+
+	if (t && t->n && (names = malloc(t->n + 1))) {
+		n = t->n;
+		memcpy(names, t->names, n);
+		names[n] = 0; /* the file may be cut off in the middle of a name */
+	}
+	pthread_mutex_unlock(&lock);
+	for (size_t at = 0; at < n; at += strlen(names + at) + 1)
+		if (names[at] && !tell(arg, names + at))
+			break;
+	free(names);
+}
+
+/* Under the lock: notes a name that is new. */
+static bool add_name(struct told *t, const char *name)
+{
+	size_t len = strlen(name) + 1;
+	char *more;
+
+	for (size_t at = 0; at < t->n; at += strlen(t->names + at) + 1)
+		if (!strcmp(t->names + at, name))
+			return false;
+	if (t->n + len > LIMIT_CACHE_NAMES || !(more = realloc(t->names, t->n + len + 1)))
+		return false;
+	memcpy(more + t->n, name, len);
+	t->names = more;
+	t->n += len;
+	t->names[t->n] = 0;
+	return true;
+}
+
+void told_asked(uint64_t id, const char *name)
+{
+	uint8_t d[DIGEST];
+	bool fresh = false;
+
+	pthread_mutex_lock(&lock);
+	struct told *t = *find(id);
+
+	if (t && *name) {
+		fresh = add_name(t, name);
+		memcpy(d, t->digest, DIGEST);
+	}
+	pthread_mutex_unlock(&lock);
+	if (fresh)
+		cache_note_name(d, name);
+}
+
+void told_end(uint64_t id)
+{
+	pthread_mutex_lock(&lock);
+	struct told **p = find(id), *t = *p;
+
+	if (t)
+		*p = t->next;
+	pthread_mutex_unlock(&lock);
+	if (t)
+		free(t->names);
+	free(t);
+}

@@ -1,0 +1,262 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Loading modules and libraries, and unloading them; compiler options. Wrappers are rebuilt around our own
+ * copy of an image. The answer to a load brings functions that the program will probably want: all of a
+ * small image, of any those that were asked of it before, as far as they fit.
+ *
+ * Thread rule: as exec.h; what is known of images is in image.c. */
+#include <string.h>
+#include "server/exec.h"
+#include "server/image.h"
+#include "server/serve.h"
+#include "server/staging.h"
+#include "wire/limits.h"
+#include "cuda.calls.h"
+
+#define TOLD_BYTES (48u << 10) /* of an answer's head, so that logs and handle fit in front */
+#define TOLD_FEW 16u /* an image with no more functions tells them all */
+
+static bool is_log(CUjit_option o)
+{
+	return o == CU_JIT_INFO_LOG_BUFFER || o == CU_JIT_ERROR_LOG_BUFFER;
+}
+static bool is_log_size(CUjit_option o)
+{
+	return o == CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES || o == CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES;
+}
+
+/* Options as pairs of number and value; buffers come without their addresses, of sizes given by their size
+ * options. */
+bool get_jit(struct exec *x, struct jit *j)
+{
+	*j = (struct jit){.n = get_array(&x->in, LIMIT_JIT_OPTIONS)};
+	for (unsigned i = 0; i < j->n; i++) {
+		CUjit_option o = (CUjit_option)get_i64(&x->in);
+		uint64_t v = get_u64(&x->in);
+
+		switch ((int)o) {
+		case CU_JIT_GLOBAL_SYMBOL_NAMES:
+		case CU_JIT_GLOBAL_SYMBOL_ADDRESSES:
+		case CU_JIT_GLOBAL_SYMBOL_COUNT:
+		case CU_JIT_REFERENCED_KERNEL_NAMES:
+		case CU_JIT_REFERENCED_KERNEL_COUNT:
+		case CU_JIT_REFERENCED_VARIABLE_NAMES:
+		case CU_JIT_REFERENCED_VARIABLE_COUNT:
+			return false; /* pointers of the program's: never sent */
+		case CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES:
+		case CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES: v = v > LIMIT_JIT_LOG ? LIMIT_JIT_LOG : v; break;
+		}
+		j->option[i] = o;
+		j->value[i] = is_log(o) ? NULL : (void *)(uintptr_t)v;
+	}
+	for (unsigned i = 0; i < j->n; i++) {
+		if (!is_log(j->option[i]))
+			continue;
+		char **log = &j->log[j->option[i] == CU_JIT_ERROR_LOG_BUFFER];
+
+		if (!*log && !(*log = exec_alloc(x, LIMIT_JIT_LOG + 1)))
+			return false;
+		j->value[i] = *log;
+	}
+	return !x->in.bad;
+}
+
+void put_jit(struct exec *x, const struct jit *j)
+{
+	uint64_t size[2] = {0, 0};
+	float wall = 0;
+
+	for (unsigned i = 0; i < j->n; i++) {
+		if (is_log_size(j->option[i]))
+			size[j->option[i] == CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES] = (uintptr_t)j->value[i];
+		if (j->option[i] == CU_JIT_WALL_TIME)
+			memcpy(&wall, &j->value[i], sizeof wall);
+	}
+	for (int k = 0; k < 2; k++) {
+		const char *log = j->log[k];
+		size_t n = log ? strnlen(log, size[k] < LIMIT_JIT_LOG ? size[k] : LIMIT_JIT_LOG) : 0;
+
+		put_bytes(&x->out, log ? log : "", n);
+		put_u64(&x->out, size[k]);
+	}
+	put_f64(&x->out, wall);
+}
+
+/* ---- what a load tells ---- */
+
+struct teller {
+	struct exec *x;
+	CUmodule module; /* of the two one */
+	CUlibrary library;
+	void *told[TOLD_FEW]; /* the first ones */
+	unsigned n;
+};
+
+static bool told_already(const struct teller *t, const void *f)
+{
+	for (unsigned i = 0; i < t->n && i < TOLD_FEW; i++)
+		if (t->told[i] == f)
+			return true;
+	return false;
+}
+
+/* Name and function, unless there is no more room for them. */
+static bool tell(struct teller *t, const char *name, void *f)
+{
+	struct msg *out = &t->x->out;
+	size_t before = out->len;
+
+	if (told_already(t, f))
+		return true;
+	if (before + strlen(name) > TOLD_BYTES)
+		return false;
+	put_text(out, name);
+	if (t->library)
+		put_kernel(t->x, f);
+	else
+		put_function(t->x, f);
+	if (out->bad || out->len > TOLD_BYTES) {
+		out->bad = false;
+		out->len = before;
+		return false;
+	}
+	if (t->n < TOLD_FEW)
+		t->told[t->n] = f;
+	t->n++;
+	return true;
+}
+
+static bool tell_name(void *arg, const char *name)
+{
+	struct teller *t = arg;
+	CUfunction f = NULL;
+	CUkernel k = NULL;
+
+	if (t->library)
+		return drv.cuLibraryGetKernel(&k, t->library, name) || tell(t, name, k);
+	return drv.cuModuleGetFunction(&f, t->module, name) || tell(t, name, f);
+}
+
+static void tell_few(struct teller *t)
+{
+	void *f[TOLD_FEW];
+	const char *name = NULL;
+	unsigned n = 0;
+	CUresult r = t->library ? drv.cuLibraryGetKernelCount(&n, t->library)
+				: drv.cuModuleGetFunctionCount(&n, t->module);
+
+	if (r || !n || n > TOLD_FEW)
+		return;
+	r = t->library ? drv.cuLibraryEnumerateKernels((CUkernel *)f, n, t->library)
+		       : drv.cuModuleEnumerateFunctions((CUfunction *)f, n, t->module);
+	for (unsigned i = 0; !r && i < n; i++) {
+		r = t->library ? drv.cuKernelGetName(&name, f[i]) : drv.cuFuncGetName(&name, f[i]);
+		if (!r && name && !tell(t, name, f[i]))
+			break;
+	}
+}
+
+/* The handle, then names and functions, then nil. What comes of the module ends with it. */
+static void put_loaded(struct exec *x, unsigned type, void *real, const struct image *i)
+{
+	struct teller t = {.x = x,
+		.module = type == HANDLE_CUmodule ? real : NULL,
+		.library = type == HANDLE_CUlibrary ? real : NULL};
+
+	x->parent = exec_id_of(x, type, real);
+	exec_put_handle(x, type, real);
+	told_begin(x->parent, i);
+	CUstreamCaptureMode mode = capture_relax();
+
+	told_each(x->parent, tell_name, &t);
+	tell_few(&t);
+	capture_restore(mode);
+	put_nil(&x->out);
+}
+
+/* ---- loading and unloading ---- */
+
+static CUresult load(struct exec *x, unsigned type)
+{
+	struct image i;
+	struct jit j;
+	void *real = NULL;
+	bool ok = image_get(x, &i) && get_jit(x, &j) && get_end(&x->in);
+	CUresult r = SERVE_BAD;
+
+	if (!ok)
+		goto out;
+	r = CUDA_SUCCESS;
+	put_bool(&x->out, i.known);
+	if (!i.known)
+		goto out;
+	if (!i.whole)
+		r = CUDA_ERROR_INVALID_IMAGE;
+	else if (type == HANDLE_CUmodule)
+		r = drv.cuModuleLoadDataEx((CUmodule *)&real, i.code, j.n, j.option, j.value);
+	else
+		r = drv.cuLibraryLoadData((CUlibrary *)&real, i.code, j.option, j.value, j.n, NULL, NULL, 0);
+	put_jit(x, &j);
+	if (r)
+		goto out;
+	put_loaded(x, type, real, &i);
+	image_keep(&i);
+out:
+	image_finish(&i);
+	return r;
+}
+
+/* A module of any of the cuModuleLoad calls: the program's end sends them all like this. */
+CUresult serve_cuModuleLoad(struct exec *x)
+{
+	return load(x, HANDLE_CUmodule);
+}
+CUresult serve_cuModuleLoadData(struct exec *x)
+{
+	return load(x, HANDLE_CUmodule);
+}
+CUresult serve_cuModuleLoadDataEx(struct exec *x)
+{
+	return load(x, HANDLE_CUmodule);
+}
+CUresult serve_cuModuleLoadFatBinary(struct exec *x)
+{
+	return load(x, HANDLE_CUmodule);
+}
+CUresult serve_cuLibraryLoadData(struct exec *x)
+{
+	return load(x, HANDLE_CUlibrary);
+}
+CUresult serve_cuLibraryLoadFromFile(struct exec *x)
+{
+	return load(x, HANDLE_CUlibrary);
+}
+
+CUresult serve_cuModuleUnload(struct exec *x)
+{
+	CUmodule m = exec_handle(x, HANDLE_CUmodule);
+
+	if (!get_end(&x->in))
+		return SERVE_BAD;
+	if (x->bad_handle)
+		return x->handle_code;
+	CUresult r = drv.cuModuleUnload(m);
+
+	if (!r)
+		told_end(x->first_id);
+	return r;
+}
+
+CUresult serve_cuLibraryUnload(struct exec *x)
+{
+	CUlibrary l = exec_handle(x, HANDLE_CUlibrary);
+
+	if (!get_end(&x->in))
+		return SERVE_BAD;
+	if (x->bad_handle)
+		return x->handle_code;
+	CUresult r = drv.cuLibraryUnload(l);
+
+	if (!r)
+		told_end(x->first_id);
+	return r;
+}
