@@ -6,7 +6,8 @@
 # limit and prints its findings as it goes; the logs are packed into $OUT when that is set.
 #
 #     tests/device/run.sh [STEP...]     build apps conformance shared bench micro smi torch torchbench, all unless named;
-#                                       `native` alone runs what needs no build of ours: programs and conformance natively
+#                                       `native` alone runs what needs no build of ours: programs and conformance natively;
+#                                       `frameworks` runs tests/device/frameworks.sh with what FRAMEWORKS names (all of it)
 #
 # Needs root (the mount) and /dev/fuse.
 set -u -o pipefail
@@ -332,6 +333,16 @@ torchbench()
 	keep
 }
 
+frameworks()
+{
+	serve || return
+	mkdir -p "$results/frameworks"
+	MNT=$mnt RESULTS=$results/frameworks SECONDS_IN_ALL=${SECONDS_IN_ALL:-290} timeout -k 10 $((${SECONDS_IN_ALL:-290} + 40)) \
+		tests/device/frameworks.sh ${FRAMEWORKS:-} </dev/null | tee "$results/frameworks.log"
+	[ "${PIPESTATUS[0]}" = 0 ] || bad "frameworks: $(tail -n 1 "$results/frameworks.log")"
+	keep
+}
+
 [ $# -gt 0 ] || set -- build apps conformance bench shared micro smi torch torchbench
 say "$(nvidia-smi -L 2>/dev/null | head -n 1), $jobs processors, /dev/fuse $([ -e /dev/fuse ] && echo there || echo missing)"
 case " $* " in *" native "* | *" apps "* | *" conformance "* | *" bench "*) build_apps ;; esac
@@ -340,7 +351,7 @@ for s; do
 	native) apps_native; conformance_native ;;
 	apps) apps_native; apps_mounted ;;
 	conformance) conformance_native; conformance_mounted ;;
-	build | shared | bench | micro | smi | torch | torchbench) "$s" ;;
+	build | shared | bench | micro | smi | torch | torchbench | frameworks) "$s" ;;
 	*) say "no step $s"; exit 2 ;;
 	esac
 done
