@@ -50,6 +50,7 @@ static struct event *event_create(void)
 	atomic_store(&e->recorded, 0);
 	atomic_store(&e->done, 0);
 	atomic_store(&e->gated, false);
+	e->shared = false;
 	return e;
 }
 
@@ -82,11 +83,25 @@ CUresult cuEventCreate(CUevent *phEvent, unsigned int Flags)
 		return r;
 	struct event *e = event_create();
 
+	if (e)
+		e->shared = Flags & CU_EVENT_INTERPROCESS;
 	if (e && handle_set_data(HANDLE_CUevent, *phEvent, e))
 		return r;
 	free(e);
 	handle_drop(HANDLE_CUevent, *phEvent);
 	return CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+bool event_adopt(CUevent h)
+{
+	struct event *e = event_create();
+
+	if (e)
+		e->shared = true;
+	if (e && handle_set_data(HANDLE_CUevent, h, e))
+		return true;
+	free(e);
+	return false;
 }
 
 CUresult cuEventDestroy_v2(CUevent hEvent)
@@ -126,7 +141,8 @@ static CUresult record(unsigned id, CUevent hEvent, CUstream hStream, unsigned f
 	/* An event is recorded in streams of its own context only. */
 	CUcontext of = (uintptr_t)hStream <= 2 ? ctx->handle : handle_owner(HANDLE_CUstream, hStream);
 
-	if (flags == CU_EVENT_RECORD_DEFAULT && !work_capturing() && !work_is_full(w) &&
+	/* When the call returns another process may wait for it. */
+	if (flags == CU_EVENT_RECORD_DEFAULT && !e->shared && !work_capturing() && !work_is_full(w) &&
 		handle_owner(HANDLE_CUevent, hEvent) == of) {
 		r = call_post(&c);
 	} else {
@@ -167,7 +183,7 @@ static bool is_done(struct event *e, uint64_t *recorded)
 	struct work *w = atomic_load(&e->work);
 
 	*recorded = atomic_load(&e->recorded);
-	if (work_capturing())
+	if (work_capturing() || e->shared)
 		return false;
 	if (!*recorded || atomic_load(&e->done) == *recorded)
 		return true;

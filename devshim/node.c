@@ -48,6 +48,11 @@ int node_open(const char *path)
 	return 0;
 }
 
+int node_stat(struct stat *st)
+{
+	return fstat(node_fd, st) ? errno : 0;
+}
+
 void node_close(void)
 {
 	close(node_fd);

@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/stat.h>
 #include <sys/uio.h>
 #include "devshim/channel.h"
 
@@ -17,6 +18,8 @@ void node_close(void);
 /* In a forked child: takes no lock. */
 void node_forget(void);
 bool node_is_open(void);
+/* What fstat says of it: 0 or an errno. */
+int node_stat(struct stat *st);
 
 /* Bytes, or -errno. Interrupts are repeated; a write also while the daemon says that it has no room. */
 long node_writev(const struct iovec *v, int n, int64_t at);

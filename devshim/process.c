@@ -286,6 +286,20 @@ static CUresult open_code(int e, const char *path)
 	}
 }
 
+static char directory[PATH_MAX];
+
+const char *process_directory(void)
+{
+	return directory;
+}
+
+/* The program may change its own folder later. */
+static void note_directory(const char *mount)
+{
+	if (!realpath(mount, directory))
+		snprintf(directory, sizeof directory, "%s", mount);
+}
+
 static CUresult start(void)
 {
 	static bool exit_handler;
@@ -301,6 +315,7 @@ static CUresult start(void)
 	if (e)
 		return open_code(e, path);
 	atomic_store(&opened, true);
+	note_directory(mount && *mount ? mount : MOUNT_DEFAULT);
 	CUresult r = hello(t);
 	if (!r) {
 		device_apply_environment(getenv("CUDA_DEVICE_ORDER"), getenv("CUDA_VISIBLE_DEVICES"));

@@ -20,6 +20,8 @@ static inline CUresult process_check(void)
 }
 /* The session is over because of -errno or a malformed answer (-EPROTO). Returns the code that sticks. */
 CUresult process_die(int error, const char *what);
+/* The folder of the session node, without a slash behind it. */
+const char *process_directory(void);
 /* CUDA_LAUNCH_BLOCKING was set at cuInit. */
 extern bool process_blocking;
 /* The server keeps images: ask for one before sending it. Set inside cuInit. */

@@ -126,6 +126,28 @@ bool range_take(uint64_t base, enum range_kind kind, struct range *out)
 	return found;
 }
 
+static bool count_opens(uint64_t base, int n)
+{
+	bool left = false;
+
+	pthread_rwlock_wrlock(&lock);
+	struct range *r = holder(base);
+
+	if (r && r->base == base && r->kind == RANGE_IPC)
+		left = (r->opens += (unsigned)n) > 0;
+	pthread_rwlock_unlock(&lock);
+	return left;
+}
+
+bool range_open(uint64_t base)
+{
+	return count_opens(base, 1);
+}
+bool range_close(uint64_t base)
+{
+	return count_opens(base, -1);
+}
+
 void range_set_sync_memops(uint64_t p, bool on)
 {
 	pthread_rwlock_wrlock(&lock);

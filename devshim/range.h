@@ -20,6 +20,7 @@ enum range_kind {
 	/* a reserved address range (cuMemAddressReserve): device memory where it is mapped */
 	RANGE_VIRTUAL,
 	RANGE_MAPPED, /* cuMemMap: another may follow without a gap */
+	RANGE_IPC, /* memory of another program (cuIpcOpenMemHandle) */
 	RANGE_MANAGED, /* both sides use it in place */
 	RANGE_HOST, /* cuMemHostAlloc, cuMemAllocHost: our mapping */
 	RANGE_REGISTERED, /* cuMemHostRegister: the application's memory */
@@ -31,6 +32,7 @@ struct range {
 	enum range_kind kind;
 	bool sync_memops; /* CU_POINTER_ATTRIBUTE_SYNC_MEMOPS */
 	bool mirrored; /* kernels use it in place (mirror.h): the server has it, too */
+	unsigned opens; /* RANGE_IPC: how often */
 	unsigned flags; /* host kinds: flags of the call that made it */
 	int device; /* the application's ordinal */
 	uint64_t id; /* CU_POINTER_ATTRIBUTE_BUFFER_ID, never used twice */
@@ -46,7 +48,8 @@ static inline bool range_is_host(const struct range *r)
 static inline bool range_is_device(const struct range *r)
 {
 	return r->kind == RANGE_DEVICE || r->kind == RANGE_POOL || r->kind == RANGE_GLOBAL ||
-	       r->kind == RANGE_VIRTUAL || r->kind == RANGE_MAPPED || r->kind == RANGE_MANAGED;
+	       r->kind == RANGE_VIRTUAL || r->kind == RANGE_MAPPED || r->kind == RANGE_IPC ||
+	       r->kind == RANGE_MANAGED;
 }
 /* Pinned memory that the server does not have: copies take it from here and put it here. */
 static inline bool range_is_here(const struct range *r)
@@ -56,7 +59,8 @@ static inline bool range_is_here(const struct range *r)
 /* Device memory of which the table knows the end: what goes past it is wrong. */
 static inline bool range_is_whole(const struct range *r)
 {
-	return r->kind == RANGE_DEVICE || r->kind == RANGE_POOL || r->kind == RANGE_GLOBAL || r->mirrored;
+	return r->kind == RANGE_DEVICE || r->kind == RANGE_POOL || r->kind == RANGE_GLOBAL || r->kind == RANGE_IPC ||
+	       r->mirrored;
 }
 /* n bytes from p on are known to be there. */
 static inline bool range_has(const struct range *r, uint64_t p, size_t n)
@@ -71,6 +75,9 @@ bool range_find(uint64_t p, struct range *out);
 /* Takes the range that starts at base out of the table, when its kind is `kind`. Of several threads
  * exactly one succeeds. */
 bool range_take(uint64_t base, enum range_kind kind, struct range *out);
+/* One open more, or less, of a RANGE_IPC that starts at base. False when there is none, or none is left. */
+bool range_open(uint64_t base);
+bool range_close(uint64_t base);
 void range_set_sync_memops(uint64_t p, bool on);
 void range_set_mirrored(uint64_t base, bool on);
 /* Forgets all ranges of a context (its kind: RANGE_NONE stands for all kinds but the host ones), of a

@@ -284,7 +284,7 @@ CUresult cuStreamWaitEvent(CUstream hStream, CUevent hEvent, unsigned int Flags)
 	if (!e || !put_handle(&c, HANDLE_CUevent, hEvent))
 		return handle_error(HANDLE_CUevent);
 	put_u64(&c.out, Flags);
-	if (Flags == CU_EVENT_WAIT_DEFAULT && !work_capturing() && !work_is_full(w)) {
+	if (Flags == CU_EVENT_WAIT_DEFAULT && !e->shared && !work_capturing() && !work_is_full(w)) {
 		r = call_post(&c);
 	} else {
 		r = call_wait(&c);
@@ -294,8 +294,9 @@ CUresult cuStreamWaitEvent(CUstream hStream, CUevent hEvent, unsigned int Flags)
 		return r;
 	struct work *from = atomic_load(&e->work);
 
-	/* What the other stream waits for, this one waits for now. */
-	if (atomic_load(&e->gated) && (!from || atomic_load(&from->done) < atomic_load(&e->recorded)))
+	/* What the other stream waits for, this one waits for now; of another process nothing is known. */
+	if (e->shared ||
+		(atomic_load(&e->gated) && (!from || atomic_load(&from->done) < atomic_load(&e->recorded))))
 		work_gated(w, c.seq);
 	else
 		work_posted(w, c.seq);

@@ -37,6 +37,7 @@ struct monitor {
 	const char *address;
 	const struct key *key;
 	int wake_fd;
+	struct keeper keeper;
 	pthread_t thread;
 	bool started;
 	/* the thread's own */
@@ -77,6 +78,18 @@ void monitor_touch(struct monitor *m)
 	m->wanted = true;
 	pthread_mutex_unlock(&m->lock);
 	if (first)
+		wake(m);
+}
+
+void monitor_keep(struct monitor *m, struct kept *file)
+{
+	keeper_open(&m->keeper, file);
+	wake(m);
+}
+
+void monitor_drop(struct monitor *m, struct kept *file)
+{
+	if (keeper_close(&m->keeper, file))
 		wake(m);
 }
 
@@ -171,6 +184,8 @@ static int receive(struct monitor *m, char *why, size_t cap)
 		pthread_mutex_unlock(&m->lock);
 		return 0;
 	}
+	if (f.kind == FRAME_KEPT && keeper_answer(&m->keeper, &f))
+		return 0;
 	if (f.kind == FRAME_BYE)
 		return on_bye(m, f.head_len, why, cap);
 	if (f.kind != FRAME_SNAPSHOT || snapshot_decode(m->head, f.head_len, &m->incoming)) {
@@ -181,6 +196,17 @@ static int receive(struct monitor *m, char *why, size_t cap)
 	m->asking = false;
 	monitor_accept(m, &m->incoming);
 	return 0;
+}
+
+static int tell_keeps(struct monitor *m)
+{
+	struct frame f;
+	int e = 0;
+	while (!e && keeper_next(&m->keeper, &f)) {
+		struct iovec v = {&f, sizeof(f)};
+		e = stream_write_all(m->stream, &v, 1, TIME_DEAD);
+	}
+	return e;
 }
 
 /* What is due now, and how long until the next thing is, in *timeout. */
@@ -210,6 +236,8 @@ static int keep_time(struct monitor *m, int *timeout, char *why, size_t cap)
 	*timeout = (int)(m->ping_at - now);
 	if (wanted && !m->asking && age < FRESH_MS && *timeout > (int)(FRESH_MS - age))
 		*timeout = (int)(FRESH_MS - age);
+	if (!e)
+		e = tell_keeps(m);
 	if (e)
 		snprintf(why, cap, "%s", strerror(-e));
 	return e;
@@ -269,7 +297,9 @@ static void *monitor_main(void *arg)
 				stream_security(m->stream));
 			pthread_mutex_unlock(&m->lock);
 			uint64_t since = clock_ms();
+			keeper_up(&m->keeper);
 			e = serve(m, why, sizeof(why));
+			keeper_down(&m->keeper, e ? -e : ESHUTDOWN);
 			stream_close(m->stream);
 			m->stream = NULL;
 			lost(m, -e, why);
@@ -291,6 +321,7 @@ struct monitor *monitor_create(const char *address, const struct key *key)
 	}
 	pthread_mutex_init(&m->lock, NULL);
 	pthread_cond_init(&m->settled, NULL);
+	keeper_init(&m->keeper);
 	m->address = address;
 	m->key = key;
 	return m;

@@ -170,6 +170,8 @@ struct content {
 	size_t len;
 	fuse_req_t req;
 	bool bad;
+	struct monitor *monitor;    /* a file for a shared handle: whose server keeps it, and the file of both */
+	struct kept *kept;
 };
 
 /* Orders the loop's threads between the requests on one file. The kernel does so, too, but no tool can see
@@ -183,6 +185,8 @@ static void content_handover(void)
 static void content_free(struct content *c)
 {
 	content_handover();
+	if (c->kept)
+		monitor_drop(c->monitor, c->kept);
 	free(c->text);
 	free(c);
 }
@@ -196,7 +200,7 @@ static void content_reply(fuse_req_t req, struct content *c, size_t size, off_t 
 	fuse_reply_buf(req, p, size < left ? size : left);
 }
 
-static void open_session(fuse_req_t req, unsigned server, const struct fuse_file_info *fi)
+static void open_session(fuse_req_t req, fuse_ino_t ino, unsigned server, const struct fuse_file_info *fi)
 {
 	const struct fuse_ctx *ctx = fuse_req_ctx(req);
 	if (!options.allow_other && ctx->uid != options.owner && ctx->uid != 0) {
@@ -206,6 +210,8 @@ static void open_session(fuse_req_t req, unsigned server, const struct fuse_file
 	struct relay_options r = {.id = relay_new_id(),
 		.address = tree_server_address(server),
 		.key = options.key,
+		.node = ino,
+		.server = server,
 		.pid = ctx->pid,
 		.uid = ctx->uid};
 	struct operation *o = operation_create(req, r.id, answer_opened);
@@ -217,11 +223,66 @@ static void open_session(fuse_req_t req, unsigned server, const struct fuse_file
 	relay_create(&r, &o->request);
 }
 
+/* ---- files for shared handles */
+
+struct opening {
+	struct kept kept;           /* first: it is the keeper's from the answer on */
+	struct content *content;
+	struct fuse_file_info file;
+};
+
+static void answer_kept(struct kept *k, int error)
+{
+	struct opening *o = (struct opening *)k;
+	struct content *c = o->content;
+	fuse_req_t req = c->req;
+	if (error) {
+		free(o);
+		content_free(c);
+		fuse_reply_err(req, -error);
+		return;
+	}
+	struct ctl_handle h = {.magic = CTL_HANDLE_MAGIC, .token = k->token};
+	memcpy(c->text, &h, sizeof(h));
+	c->kept = k;
+	o->file.fh = (uintptr_t)c;
+	o->file.direct_io = 1;
+	o->file.noflush = 1;
+	content_handover();
+	if (fuse_reply_open(req, &o->file))
+		content_free(c);
+}
+
+static void open_handle(fuse_req_t req, unsigned server, const struct fuse_file_info *fi)
+{
+	const struct fuse_ctx *ctx = fuse_req_ctx(req);
+	if (!options.allow_other && ctx->uid != options.owner && ctx->uid != 0) {
+		fuse_reply_err(req, EACCES);
+		return;
+	}
+	struct opening *o = calloc(1, sizeof(*o));
+	struct content *c = calloc(1, sizeof(*c));
+	char *text = calloc(1, sizeof(struct ctl_handle));
+	if (!o || !c || !text) {
+		free(o), free(c), free(text);
+		fuse_reply_err(req, ENOMEM);
+		return;
+	}
+	*c = (struct content){
+		.text = text, .len = sizeof(struct ctl_handle), .req = req, .monitor = tree_monitor(server)};
+	*o = (struct opening){.kept.done = answer_kept, .content = c, .file = *fi};
+	monitor_keep(c->monitor, &o->kept);
+}
+
 static void op_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 {
 	unsigned server;
 	if (tree_is_session(ino, &server)) {
-		open_session(req, server, fi);
+		open_session(req, ino, server, fi);
+		return;
+	}
+	if (tree_is_handle(ino, &server)) {
+		open_handle(req, server, fi);
 		return;
 	}
 	if ((fi->flags & O_ACCMODE) != O_RDONLY || fi->flags & O_TRUNC) {

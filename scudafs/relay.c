@@ -429,6 +429,8 @@ void relay_create(const struct relay_options *o, struct request *q)
 
 	pthread_mutex_lock(&table.lock);
 	r->id = o->id;
+	r->node = o->node;
+	r->server = o->server;
 	table.threads++;
 	struct relay **at = &table.list;
 	while (*at)
@@ -502,6 +504,18 @@ void relay_interrupt(unsigned id, const void *token)
 unsigned relay_id(const struct relay *r)
 {
 	return r->id;
+}
+
+bool relay_server(uint64_t node, unsigned *server)
+{
+	pthread_mutex_lock(&table.lock);
+	const struct relay *r = table.list;
+	while (r && r->node != node)
+		r = r->next;
+	if (r)
+		*server = r->server;
+	pthread_mutex_unlock(&table.lock);
+	return r;
 }
 
 bool relay_info(unsigned id, struct relay_info *out)

@@ -50,6 +50,8 @@ struct relay_options {
 	unsigned id;                /* from relay_new_id */
 	const char *address;        /* all of these are copied */
 	const struct key *key;      /* NULL: clear */
+	uint64_t node;              /* of the opened file, and the number of its server */
+	unsigned server;
 	pid_t pid;                  /* the opener, any thread of it; 0 when not known */
 	uid_t uid;
 };
@@ -90,6 +92,8 @@ void relay_upcall(struct relay *r, size_t n, struct request *q);
 void relay_interrupt(unsigned id, const void *token);
 
 unsigned relay_id(const struct relay *r);
+/* The server of the session that has that node open; false when none has. */
+bool relay_server(uint64_t node, unsigned *server);
 bool relay_info(unsigned id, struct relay_info *out);
 /* Ids of live sessions greater than `after`, in rising order; returns how many, at most max. */
 unsigned relay_list(unsigned after, unsigned *ids, unsigned max);

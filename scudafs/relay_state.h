@@ -46,7 +46,8 @@ struct relay {
 	pthread_mutex_t lock;
 	atomic_uint refs;
 	struct relay *next;         /* in the table of sessions */
-	unsigned id;
+	unsigned id, server;
+	uint64_t node;
 	pid_t pid;
 	uid_t uid;
 	char command[32];

@@ -19,13 +19,15 @@
 #define LINK 0xff                   /* of a link to the GPU `object` */
 #define FIRST 2                     /* of the first entry of the table */
 #define SESSION_NODE (1ull << 60)
+#define HANDLE_NODE (1ull << 61)    /* a file for a shared handle */
+#define LEAF_NODE (SESSION_NODE | HANDLE_NODE)
 #define SESSION_DEFAULT 0x3ff       /* the root's: whichever server is ready */
 
 static struct {
 	uid_t owner;
 	gid_t group;
 	struct timespec start;
-	atomic_ullong opened;           /* session nodes given out */
+	atomic_ullong opened;           /* session and handle nodes given out */
 } tree;
 
 static uint64_t node_of(enum folder f, uint64_t object, unsigned low)
@@ -56,7 +58,7 @@ static uint64_t entry_node(uint64_t folder, const struct entry *e)
 
 bool tree_is_folder(uint64_t node)
 {
-	return !(node & SESSION_NODE) && low_of(node) == FOLDER && folder_of(node) <= SESSION;
+	return !(node & LEAF_NODE) && low_of(node) == FOLDER && folder_of(node) <= SESSION;
 }
 
 /* Is anything known of what the folder is about? */
@@ -140,6 +142,20 @@ static bool present(const struct entry *e, uint64_t node)
 	return e->show == tree_show_json || !tree_stat(node, &st);
 }
 
+/* A fresh file for a handle of the session that has the node open which the name tells. */
+static uint64_t lookup_handle(uint64_t folder, const char *name)
+{
+	unsigned long long session;
+	unsigned server;
+	char back[24];
+	if ((folder_of(folder) != ROOT && folder_of(folder) != SERVER) || sscanf(name, "%16llx", &session) != 1)
+		return 0;
+	snprintf(back, sizeof(back), "%llx", session);
+	if (strcmp(name, back) || !(session & SESSION_NODE) || !relay_server(session, &server))
+		return 0;
+	return HANDLE_NODE | (uint64_t)server << 48 | (atomic_fetch_add(&tree.opened, 1) & 0xffffffffffff);
+}
+
 uint64_t tree_lookup(uint64_t folder, const char *name)
 {
 	if (!tree_is_folder(folder) || !folder_exists(folder))
@@ -149,6 +165,8 @@ uint64_t tree_lookup(uint64_t folder, const char *name)
 			uint64_t node = entry_node(folder, e);
 			return present(e, node) ? node : 0;
 		}
+	if (!strncmp(name, CTL_HANDLE, strlen(CTL_HANDLE)))
+		return lookup_handle(folder, name + strlen(CTL_HANDLE));
 	return lookup_object(folder, name);
 }
 
@@ -231,6 +249,12 @@ bool tree_is_session(uint64_t node, unsigned *server)
 	return true;
 }
 
+bool tree_is_handle(uint64_t node, unsigned *server)
+{
+	*server = (node >> 48) & 0x3ff;
+	return node & HANDLE_NODE && *server < inventory.count;
+}
+
 double tree_validity(uint64_t node)
 {
 	enum folder f = folder_of(node);
@@ -243,11 +267,16 @@ const char *tree_server_address(unsigned server)
 	return monitor_address(inventory.monitors[server]);
 }
 
+struct monitor *tree_monitor(unsigned server)
+{
+	return inventory.monitors[server];
+}
+
 int tree_stat_type(uint64_t node, struct stat *st)
 {
 	*st = (struct stat){.st_ino = node, .st_nlink = 1, .st_uid = tree.owner, .st_gid = tree.group,
 		.st_atim = tree.start, .st_mtim = tree.start, .st_ctim = tree.start, .st_blksize = 4096};
-	if (node & SESSION_NODE)
+	if (node & LEAF_NODE)
 		st->st_mode = S_IFREG | 0666;
 	else if (tree_is_folder(node))
 		st->st_mode = S_IFDIR | 0555;
@@ -267,8 +296,8 @@ int tree_stat(uint64_t node, struct stat *st)
 	size_t n;
 	if (tree_stat_type(node, st))
 		return -ENOENT;
-	if (node & SESSION_NODE) {
-		st->st_size = CTL_SIZE;
+	if (node & LEAF_NODE) {
+		st->st_size = node & SESSION_NODE ? CTL_SIZE : (off_t)sizeof(struct ctl_handle);
 		return 0;
 	}
 	if (folder_of(node) == SESSION && relay_info(object_of(node), &s))
@@ -290,7 +319,7 @@ int tree_read(uint64_t node, char **text, size_t *len)
 	const struct entry *e = tree_entry(node);
 	struct gpu_place p;
 	*text = NULL;
-	if ((node & SESSION_NODE) || (!e && low_of(node) != LINK))
+	if ((node & LEAF_NODE) || (!e && low_of(node) != LINK))
 		return -ENOENT;
 	if (e && !folder_exists(node_of(e->in, object_of(node), FOLDER)))
 		return -ENOENT;

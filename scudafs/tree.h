@@ -30,6 +30,9 @@ int tree_list(uint64_t folder, bool (*each)(void *arg, const char *name, uint64_
 int tree_read(uint64_t node, char **text, size_t *len);
 /* A session node? `*server` is the number of the server it leads to. */
 bool tree_is_session(uint64_t node, unsigned *server);
+/* A file that stands for a shared handle (wire/ctl.h)? */
+bool tree_is_handle(uint64_t node, unsigned *server);
+struct monitor *tree_monitor(unsigned server);
 const char *tree_server_address(unsigned server);
 /* Number and type only; never fails for a node that tree_list has given. */
 int tree_stat_type(uint64_t node, struct stat *out);

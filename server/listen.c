@@ -17,6 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -28,6 +29,7 @@
 #include "server/pending.h"
 #include "server/report.h"
 #include "server/session.h"
+#include "server/share.h"
 #include "wire/keys.h"
 #include "wire/log.h"
 #include "wire/transport.h"
@@ -40,6 +42,7 @@ struct child {
 	pid_t pid;                      /* 0: a free place */
 	uint64_t id;
 	struct report *report;
+	int share;                      /* what it shares with others goes by this socket; -1: none */
 	int64_t start;
 	char peer[96];
 };
@@ -68,9 +71,11 @@ static struct {
 
 /* ---- children ---- */
 
-/* What every child does first: nothing of the listener stays open but stderr and `keep`. */
-static void child_begin(int keep, const char *name)
+/* What every child does first: nothing of the listener stays open but stderr and what it keeps (-1: one only). */
+static void child_begin(int keep, int also, const char *name)
 {
+	int first = also < 0 || keep < also ? keep : also, second = first == keep ? also : keep;
+
 	sigset_t none;
 
 	log_init(name, LOG_LEVEL_INFO);
@@ -80,9 +85,11 @@ static void child_begin(int keep, const char *name)
 	signal(SIGPIPE, SIG_IGN);
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL);
-	if (keep > 3)
-		close_range(3, keep - 1, 0);
-	close_range(keep + 1, ~0u, 0);
+	if (first > 3)
+		close_range(3, first - 1, 0);
+	if (second > first + 1)
+		close_range(first + 1, second - 1, 0);
+	close_range((second < 0 ? first : second) + 1, ~0u, 0);
 }
 
 static void monitor_order(enum monitor_order_kind kind, unsigned value, int fd)
@@ -126,7 +133,7 @@ static void monitor_start(void)
 		return;
 	}
 	if (!l.monitor) {
-		child_begin(pair[1], "scuda-monitor");
+		child_begin(pair[1], -1, "scuda-monitor");
 		monitor_run(l.options, pair[1]);
 	}
 	close(pair[1]);
@@ -140,6 +147,7 @@ static void monitor_ended(int status)
 	if (l.monitor_fd >= 0)
 		close(l.monitor_fd);
 	l.monitor_fd = -1;
+	share_monitor_ended();
 	if (l.drain_end || l.status)
 		return;
 	l.backoff = l.backoff ? l.backoff * 2 : 250;
@@ -171,35 +179,42 @@ static void tell_ready(void)
 	close(l.options->ready_fd);
 }
 
-static void monitor_event(void)
+/* One packet; false when no more is there. */
+static bool monitor_event(void)
 {
-	static struct monitor_ready r;
-	ssize_t n = recv(l.monitor_fd, &r, sizeof r, MSG_DONTWAIT);
+	static union { struct monitor_ready ready; struct share_message share; } u;
+	struct monitor_ready *const r = &u.ready;
+	ssize_t n = recv(l.monitor_fd, &u, sizeof u, MSG_DONTWAIT);
 
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
-		return;
+		return false;
+	if (n == sizeof u.share) {
+		share_monitor(&u.share);
+		return true;
+	}
 	if (n < (ssize_t)offsetof(struct monitor_ready, blob) ||
-			r.blob_len != n - offsetof(struct monitor_ready, blob)) {
+			r->blob_len != n - offsetof(struct monitor_ready, blob)) {
 		/* Its end; SIGCHLD follows. */
 		close(l.monitor_fd);
 		l.monitor_fd = -1;
-		return;
+		return false;
 	}
-	r.text[sizeof r.text - 1] = 0;
-	r.choice.path[sizeof r.choice.path - 1] = 0;
-	if (r.devices <= 0) {
-		log_error("no driver: %s", r.text);
+	r->text[sizeof r->text - 1] = 0;
+	r->choice.path[sizeof r->choice.path - 1] = 0;
+	if (r->devices <= 0) {
+		log_error("no driver: %s", r->text);
 		/* At the start this is a mistake that the user must know; later a driver may come back. */
 		if (!l.ready_told)
 			l.status = 1;
-		return;
+		return false;
 	}
-	l.snapshot = r;
+	l.snapshot = *r;
 	l.snapshot_there = true;
 	l.backoff = 0;
-	log_info("driver: %s", r.text);
+	log_info("driver: %s", r->text);
 	if (!l.ready_told)
 		tell_ready();
+	return true;
 }
 
 /* ---- sessions ---- */
@@ -229,10 +244,26 @@ static void session_line(struct child *c, int status)
 static void session_ended(struct child *c, int status)
 {
 	session_line(c, status);
+	share_session_ended(c->id);
+	if (c->share >= 0)
+		close(c->share);
 	munmap(c->report, sizeof *c->report);
 	*c = (struct child){0};
 	l.children--;
 	monitor_order(MONITOR_SESSIONS, l.children, -1);
+}
+
+static void share_event(struct child *c)
+{
+	char identity[sizeof c->report->identity];
+
+	/* The page is the session's to write. */
+	memcpy(identity, c->report->identity, sizeof identity);
+	identity[sizeof identity - 1] = 0;
+	if (atomic_load(&c->report->authenticated) && share_serve(c->share, c->id, identity))
+		return;
+	close(c->share);
+	c->share = -1;
 }
 
 static unsigned unauthenticated(void)
@@ -248,6 +279,7 @@ static void session_start(struct pending *p)
 {
 	struct child *c = NULL;
 	struct report *report;
+	int pair[2] = {-1, -1};
 
 	for (int i = 0; i < LIMIT_SESSIONS && !c; i++)
 		if (!l.child[i].pid)
@@ -262,18 +294,24 @@ static void session_start(struct pending *p)
 		pending_refuse(p, CUDA_ERROR_OUT_OF_MEMORY, "the server is out of memory");
 		return;
 	}
-	*c = (struct child){.id = ++l.last_id, .report = report, .start = transport_now_ms()};
+	*c = (struct child){.id = ++l.last_id, .report = report, .share = -1, .start = transport_now_ms()};
 	memcpy(c->peer, p->peer, sizeof c->peer);
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair))
+		log_warning("socketpair: %m: session %llu shares nothing", (unsigned long long)c->id);
 	c->pid = fork();
 	if (c->pid < 0) {
 		log_error("fork: %m");
+		if (pair[0] >= 0) {
+			close(pair[0]);
+			close(pair[1]);
+		}
 		munmap(report, sizeof *report);
 		*c = (struct child){0};
 		pending_refuse(p, CUDA_ERROR_OUT_OF_MEMORY, "the server cannot start a session");
 		return;
 	}
 	if (!c->pid) {
-		struct session_start start = {.id = c->id, .fd = p->fd, .report = report,
+		struct session_start start = {.id = c->id, .fd = p->fd, .share = pair[1], .report = report,
 				.driver = l.snapshot.choice, .cache = l.options->cache,
 			.fence = l.options->fence, .may_change = l.options->may_change, .snapshot = l.snapshot.blob,
 					.snapshot_len = l.snapshot.blob_len};
@@ -283,9 +321,12 @@ static void session_start(struct pending *p)
 			l.keys = NULL;
 		}
 		keys_free(l.keys);
-		child_begin(p->fd, "scuda-session");
+		child_begin(p->fd, pair[1], "scuda-session");
 		session_run(&start);
 	}
+	c->share = pair[0];
+	if (pair[1] >= 0)
+		close(pair[1]);
 	/* Later children have no business with this page. */
 	madvise(report, sizeof *report, MADV_DONTFORK);
 	l.children++;
@@ -469,9 +510,10 @@ static void timers(int *timeout_ms)
 
 static void turn(void)
 {
-	static struct pollfd p[2 + SOCKETS_MOST + LIMIT_PENDING];
+	static struct pollfd p[2 + SOCKETS_MOST + LIMIT_SESSIONS + LIMIT_PENDING];
 	static int index[LIMIT_PENDING];
-	int n = 0, sockets, first_pending, pendings, timeout_ms = -1;
+	static struct child *sharing[LIMIT_SESSIONS];
+	int n = 0, sockets, first_share, shares, first_pending, pendings, timeout_ms = -1;
 
 	timers(&timeout_ms);
 	p[n++] = (struct pollfd){.fd = l.signals, .events = POLLIN};
@@ -484,6 +526,13 @@ static void turn(void)
 	}
 	for (int i = 0; i < sockets; i++)
 		p[n++] = (struct pollfd){.fd = l.sockets[i].fd, .events = POLLIN};
+	first_share = n;
+	for (int i = 0; i < LIMIT_SESSIONS; i++)
+		if (l.child[i].pid && l.child[i].share >= 0) {
+			sharing[n - first_share] = &l.child[i];
+			p[n++] = (struct pollfd){.fd = l.child[i].share, .events = POLLIN};
+		}
+	shares = n - first_share;
 	first_pending = n;
 	pendings = pending_poll(&l.pending, p + n, index, &timeout_ms);
 	if (poll(p, n + pendings, timeout_ms) < 0 && errno != EINTR) {
@@ -491,14 +540,18 @@ static void turn(void)
 		l.status = 1;
 		return;
 	}
+	/* What the monitor told of a mount's files comes ahead of what sessions put into them. */
+	while (p[1].revents && l.monitor_fd >= 0 && monitor_event())
+		;
+	for (int i = 0; i < shares; i++)
+		if (p[first_share + i].revents)
+			share_event(sharing[i]);
 	for (int i = 0; i < pendings; i++)
 		if (p[first_pending + i].revents)
 			pending_event(&l.pending, index[i]);
 	for (int i = 0; i < sockets; i++)
 		if (p[2 + i].revents)
 			accept_all(&l.sockets[i]);
-	if (p[1].revents && l.monitor_fd >= 0)
-		monitor_event();
 	if (p[0].revents)
 		signal_event();
 }
@@ -520,12 +573,24 @@ static int open_sockets(void)
 	return 0;
 }
 
+/* Descriptors that sessions share are kept here. */
+static void raise_descriptors(void)
+{
+	struct rlimit r;
+
+	if (getrlimit(RLIMIT_NOFILE, &r))
+		return;
+	r.rlim_cur = r.rlim_max < 4 * LIMIT_SHARED ? r.rlim_max : 4 * LIMIT_SHARED;
+	setrlimit(RLIMIT_NOFILE, &r);
+}
+
 int listen_run(const struct options *o, struct keys *keys)
 {
 	l.options = o;
 	l.keys = keys;
 	l.pending.ready = connection_ready;
 	pending_init(&l.pending);
+	raise_descriptors();
 	if (open_signals()) {
 		log_error("signals: %m");
 		return 1;

@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "server/options.h"
+#include "server/share.h"
 #include "server/snapshot.h"
 #include "wire/frame.h"
 #include "wire/keys.h"
@@ -25,21 +26,59 @@
 static struct {
 	const struct options *options;
 	const struct snapshot *snapshot;
-	atomic_uint sessions, connections;
+	atomic_uint sessions, connections, last_connection;
+	int listener;
 } shared;
 
 struct connection {
 	int fd;
 	bool tls;
+	uint32_t number;            /* never used twice */
+	unsigned kept;              /* files of its mount that stand for shared handles */
 };
 
+/* To the listener, who keeps what sessions share. */
+static void tell_share(const struct connection *c, enum share_op op, const struct frame *f)
+{
+	struct share_message m = {.op = op, .connection = c->number};
+	ssize_t n;
+
+	if (f)
+		m.token = (struct share_token){{f->seq, f->ctx}};
+	do
+		n = send(shared.listener, &m, sizeof m, MSG_NOSIGNAL);
+	while (n < 0 && errno == EINTR);
+	if (n < 0)
+		log_warning("the listener does not listen: %m");
+}
+
+static int keep(struct connection *c, struct stream *s, const struct frame *f)
+{
+	struct frame reply = {.kind = FRAME_KEPT, .seq = f->seq, .ctx = f->ctx};
+	struct iovec v = {&reply, sizeof reply};
+
+	reply.call = c->kept >= LIMIT_SHARED_EACH;
+	if (!reply.call) {
+		c->kept++;
+		tell_share(c, SHARE_KEEP, f);
+	}
+	return stream_write_all(s, &v, 1, TIME_DEAD);
+}
+
 /* Answers one frame; 0, or -errno when the connection shall end. */
-static int answer(struct stream *s, const struct frame *f, uint8_t *buf)
+static int answer(struct connection *c, struct stream *s, const struct frame *f, uint8_t *buf)
 {
 	struct frame reply = {.kind = FRAME_PONG, .seq = f->seq};
 	struct iovec v[2] = {{&reply, sizeof reply}};
 	struct msg m;
 
+	if (f->kind == FRAME_KEEP)
+		return keep(c, s, f);
+	if (f->kind == FRAME_DROP) {
+		c->kept -= c->kept > 0;
+		tell_share(c, SHARE_DROP, f);
+		return 0;
+	}
 	msg_init(&m, buf, LIMIT_SNAPSHOT);
 	if (f->kind == FRAME_GET_SNAPSHOT) {
 		snapshot_encode(shared.snapshot, atomic_load(&shared.sessions), true, &m);
@@ -54,7 +93,7 @@ static int answer(struct stream *s, const struct frame *f, uint8_t *buf)
 	return stream_write_all(s, v, 2, TIME_DEAD);
 }
 
-static int serve_connection(struct stream *s)
+static int serve_connection(struct connection *c, struct stream *s)
 {
 	uint8_t *buf = malloc(LIMIT_SNAPSHOT);
 	struct frame f;
@@ -65,7 +104,7 @@ static int serve_connection(struct stream *s)
 		if (!r)
 			r = frame_check(&f, true, NULL);
 		if (!r)
-			r = answer(s, &f, buf);
+			r = answer(c, s, &f, buf);
 	}
 	free(buf);
 	return r;
@@ -92,7 +131,8 @@ static void *connection_main(void *arg)
 		log_warning("monitor connection refused: %s", why);
 	} else {
 		log_debug("monitor connection of %s, TLS %s", identity, stream_security(s));
-		r = serve_connection(s);
+		r = serve_connection(&c, s);
+		tell_share(&c, SHARE_END, NULL);
 		if (r != -ECONNRESET && r != -EPIPE)
 			log_warning("monitor connection of %s ended: %s", identity, strerror(-r));
 		stream_close(s);
@@ -111,7 +151,7 @@ static void start_connection(int fd, bool tls)
 	if (atomic_fetch_add(&shared.connections, 1) >= LIMIT_SESSIONS)
 		r = EUSERS;
 	else if (c) {
-		*c = (struct connection){fd, tls};
+		*c = (struct connection){fd, tls, atomic_fetch_add(&shared.last_connection, 1) + 1, 0};
 		pthread_attr_init(&attributes);
 		pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
 		r = pthread_create(&thread, &attributes, connection_main, c);
@@ -176,6 +216,7 @@ _Noreturn void monitor_run(const struct options *o, int fd)
 	struct msg m;
 
 	shared.options = o;
+	shared.listener = fd;
 	driver_clear_environment();
 	if (driver_find(o->driver, &ready.choice, &ready.devices, ready.text, sizeof ready.text)) {
 		ready.devices = 0;

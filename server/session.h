@@ -13,6 +13,7 @@ struct report;
 struct session_start {
 	uint64_t id;
 	int fd;                     /* the connection, behind its preamble */
+	int share;                  /* to the listener, for share.h; -1: none */
 	struct keys *keys;          /* NULL: clear; wiped once the handshake is done */
 	struct report *report;
 	struct driver_choice driver;

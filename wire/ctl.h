@@ -25,7 +25,11 @@
  * FRAME_UPCALL_DONE records are sent with pwrite(fd, frame, 40, CTL_ASIDE): forwarded at once, outside the batches.
  *
  * Errors of all of them: ECONNRESET the connection was lost, ETIMEDOUT the peer fell silent, ESHUTDOWN the server ended the session (its BYE text is in the log),
- * EPROTO bad bytes from either side, EINTR interrupted, ENOTCONN/ECONNABORTED the daemon is gone. All but EINTR and EAGAIN are final for the session. */
+ * EPROTO bad bytes from either side, EINTR interrupted, ENOTCONN/ECONNABORTED the daemon is gone. All but EINTR and EAGAIN are final for the session.
+ *
+ * handle.NODE, beside ctl, with NODE the inode number in hex of the ctl that the program has open: each open is a file that stands for a handle which the program
+ * exports (CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR). It can be passed to another process of the mount, which imports what it reads in it: a struct ctl_handle. The
+ * server keeps what was exported under the token until the last close. Its open fails with ENOENT (no such session), ENOSPC (LIMIT_SHARED_EACH) or as ctl's. */
 #pragma once
 #include <stdint.h>
 #include <sys/ioctl.h>
@@ -33,6 +37,7 @@
 #include "wire/limits.h"
 
 #define CTL_NAME "ctl"
+#define CTL_HANDLE "handle."
 #define CTL_SIZE ((int64_t)1 << 62)          /* st_size */
 #define CTL_REGION(n) ((int64_t)(n) << 59)
 #define CTL_POST(batch) (CTL_REGION(1) + (int64_t)((batch) & (((uint64_t)1 << 38) - 1)) * LIMIT_BATCH)
@@ -52,3 +57,11 @@ _Static_assert(sizeof(struct ctl_wait) == 24, "ctl_wait");
 #define CTL_WAIT_1K    _IOC(_IOC_READ | _IOC_WRITE, 'S', 2, 1024)
 #define CTL_WAIT_4K    _IOC(_IOC_READ | _IOC_WRITE, 'S', 3, 4096)
 #define CTL_WAIT_16K   _IOC(_IOC_READ | _IOC_WRITE, 'S', 4, 16383)
+
+/* What a file for a handle reads. */
+struct ctl_handle {
+	char magic[8];
+	struct share_token token;
+	uint8_t zero[40];
+};
+#define CTL_HANDLE_MAGIC "SCUDAHND"

@@ -146,16 +146,11 @@ CUresult cuDeviceUnregisterAsyncNotification(CUdevice device, CUasyncCallbackHan
 		UNSUPPORTED("driver call-backs are not remoted") SINCE(12040);
 CUresult cuDeviceGetByPCIBusId(CUdevice *dev, const char *pciBusId STRING) LOCAL SINCE(4010);
 CUresult cuDeviceGetPCIBusId(char *pciBusId, int len, CUdevice dev) LOCAL SINCE(4010);
-CUresult cuIpcGetEventHandle(CUipcEventHandle *pHandle, CUevent event)
-		UNSUPPORTED("sharing between processes is not remoted") SINCE(4010);
-CUresult cuIpcOpenEventHandle(CUevent *phEvent, CUipcEventHandle handle)
-		UNSUPPORTED("sharing between processes is not remoted") SINCE(4010);
-CUresult cuIpcGetMemHandle(CUipcMemHandle *pHandle, CUdeviceptr dptr)
-		UNSUPPORTED("sharing between processes is not remoted") SINCE(4010);
-CUresult cuIpcOpenMemHandle_v2(CUdeviceptr *pdptr, CUipcMemHandle handle, unsigned int Flags)
-		UNSUPPORTED("sharing between processes is not remoted") SINCE(11000);
-CUresult cuIpcCloseMemHandle(CUdeviceptr dptr)
-		UNSUPPORTED("sharing between processes is not remoted") SINCE(4010);
+CUresult cuIpcGetEventHandle(CUipcEventHandle *pHandle, CUevent event) HAND SINCE(4010);
+CUresult cuIpcOpenEventHandle(CUevent *phEvent, CUipcEventHandle handle) HAND SINCE(4010);
+CUresult cuIpcGetMemHandle(CUipcMemHandle *pHandle, CUdeviceptr dptr) HAND SINCE(4010);
+CUresult cuIpcOpenMemHandle_v2(CUdeviceptr *pdptr, CUipcMemHandle handle, unsigned int Flags) HAND SINCE(11000);
+CUresult cuIpcCloseMemHandle(CUdeviceptr dptr) SHIM SINCE(4010);
 CUresult cuMemHostRegister_v2(void *p, size_t bytesize, unsigned int Flags) LOCAL SINCE(6050);
 CUresult cuMemHostUnregister(void *p) LOCAL SINCE(4000);
 CUresult cuArrayCreate_v2(CUarray *pHandle, const CUDA_ARRAY_DESCRIPTOR *pAllocateArray) SINCE(3020);
@@ -193,10 +188,9 @@ CUresult cuMemSetAccess(CUdeviceptr ptr, size_t size, const CUmemAccessDesc *des
 		size_t count) SINCE(10020);
 CUresult cuMemGetAccess(unsigned long long *flags, const CUmemLocation *location, CUdeviceptr ptr) SINCE(10020);
 CUresult cuMemExportToShareableHandle(void *shareableHandle, CUmemGenericAllocationHandle handle,
-		CUmemAllocationHandleType handleType, unsigned long long flags)
-		UNSUPPORTED("sharing between processes is not remoted") SINCE(10020);
+		CUmemAllocationHandleType handleType, unsigned long long flags) HAND SINCE(10020);
 CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *handle, void *osHandle,
-		CUmemAllocationHandleType shHandleType) UNSUPPORTED("sharing between processes is not remoted") SINCE(10020);
+		CUmemAllocationHandleType shHandleType) HAND SINCE(10020);
 CUresult cuMemGetAllocationGranularity(size_t *granularity, const CUmemAllocationProp *prop RAW,
 		CUmemAllocationGranularity_flags option) CACHED("never") SINCE(10020);
 CUresult cuMemGetAllocationPropertiesFromHandle(CUmemAllocationProp *prop RAW,
@@ -216,14 +210,12 @@ CUresult cuMemGetDefaultMemPool(CUmemoryPool *pool_out, CUmemLocation *location 
 CUresult cuMemGetMemPool(CUmemoryPool *pool, CUmemLocation *location IN, CUmemAllocationType type) SINCE(13000);
 CUresult cuMemSetMemPool(CUmemLocation *location IN, CUmemAllocationType type, CUmemoryPool pool) SINCE(13000);
 CUresult cuMemPoolExportToShareableHandle(void *handle_out, CUmemoryPool pool,
-		CUmemAllocationHandleType handleType, unsigned long long flags)
-		UNSUPPORTED("sharing between processes is not remoted") SINCE(11020);
+		CUmemAllocationHandleType handleType, unsigned long long flags) HAND SINCE(11020);
 CUresult cuMemPoolImportFromShareableHandle(CUmemoryPool *pool_out, void *handle,
-		CUmemAllocationHandleType handleType, unsigned long long flags)
-		UNSUPPORTED("sharing between processes is not remoted") SINCE(11020);
+		CUmemAllocationHandleType handleType, unsigned long long flags) HAND SINCE(11020);
 CUresult cuMemPoolExportPointer(CUmemPoolPtrExportData *shareData_out, CUdeviceptr ptr) SINCE(11020);
 CUresult cuMemPoolImportPointer(CUdeviceptr *ptr_out, CUmemoryPool pool, CUmemPoolPtrExportData *shareData)
-		SINCE(11020);
+		HAND SINCE(11020);
 CUresult cuMulticastCreate(CUmemGenericAllocationHandle *mcHandle, const CUmulticastObjectProp *prop)
 		UNSUPPORTED("multicast objects are not remoted") SINCE(12010);
 CUresult cuMulticastAddDevice(CUmemGenericAllocationHandle mcHandle, CUdevice dev)

@@ -33,6 +33,9 @@ static const struct kind {
 	[FRAME_BYE] = {"BYE", false, true, LIMIT_HEAD, 0},
 	[FRAME_GET_SNAPSHOT] = {"GET_SNAPSHOT", true, false, 0, 0},
 	[FRAME_SNAPSHOT] = {"SNAPSHOT", false, true, LIMIT_SNAPSHOT, 0},
+	[FRAME_KEEP] = {"KEEP", true, false, 0, 0},
+	[FRAME_KEPT] = {"KEPT", false, true, 0, 0},
+	[FRAME_DROP] = {"DROP", true, false, 0, 0},
 };
 
 const char *frame_kind_name(unsigned kind)

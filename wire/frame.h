@@ -44,6 +44,9 @@ enum frame_kind {
 	/* monitor connection (PREAMBLE_MONITOR) */
 	FRAME_GET_SNAPSHOT,         /* answered by FRAME_SNAPSHOT with the same seq */
 	FRAME_SNAPSHOT,             /* head: the snapshot map */
+	FRAME_KEEP,                 /* seq, ctx: the token of a file that the mount opened for a shared handle; answered by FRAME_KEPT */
+	FRAME_KEPT,                 /* of that token; call: not 0 when the mount has too many */
+	FRAME_DROP,                 /* the file with that token is closed */
 	FRAME_KINDS
 };
 
@@ -74,6 +77,9 @@ _Static_assert(sizeof(struct frame) == 40, "frame");
  * The program puts all bytes in place before its call returns. */
 #define DELIVERY_INLINE 4096
 struct delivery { uint64_t transfer, bytes; };
+
+/* Names a handle that sessions of one server share (docs/protocol.md). */
+struct share_token { uint64_t word[2]; };
 
 /* hello request (FRAME_HELLO), a map: "protocol" int, "version" text (build), "pid" int, "uid" int, "user" text, "command" text, "calls" array of
  *   [name text, signature u32] (the call ids of this session are indices of this array), "env" map of the CUDA_* variables that the driver reads.

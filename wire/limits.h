@@ -24,6 +24,8 @@
 #define LIMIT_HANDLES       (1u << 22)      /* live handles of a session */
 #define LIMIT_PENDING       64              /* connections that have not authenticated */
 #define LIMIT_SESSIONS      128             /* sessions of one server */
+#define LIMIT_SHARED        8192            /* handles that the sessions of a server show each other */
+#define LIMIT_SHARED_EACH   1024            /* those of one session, and descriptors of one mount */
 #define LIMIT_KEYS          1024            /* lines of a key file */
 #define LIMIT_MIRRORS       4096            /* ranges of memory that a program and its GPU use in place */
 #define LIMIT_MIRROR        (16ull << 30)   /* bytes of them in all; each end keeps a second copy of what is in use */

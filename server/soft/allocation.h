@@ -15,6 +15,7 @@ enum allocation_kind {
 	ALLOCATION_REGISTERED, /* the application's own memory, anywhere in its address space */
 	ALLOCATION_POOL, /* stream-ordered */
 	ALLOCATION_ARRAY,
+	ALLOCATION_IPC, /* memory of another process (cuIpcOpenMemHandle) */
 	ALLOCATION_MAPPED, /* a piece of a reserved range that has memory (cuMemMap) */
 };
 
@@ -28,6 +29,8 @@ struct allocation {
 	uint64_t id; /* CU_POINTER_ATTRIBUTE_BUFFER_ID, unique for the process */
 	unsigned flags; /* as given by the application */
 	bool sync_memops;
+	uint64_t inode; /* ALLOCATION_IPC: of the file whose pages these are */
+	unsigned opens; /* ALLOCATION_IPC: how often */
 	bool freeing; /* a stream-ordered free is queued */
 };
 
@@ -44,7 +47,16 @@ bool allocation_remove(uint64_t p);
 bool allocation_find(uint64_t p, struct allocation *out);
 /* Are all n bytes at p inside live allocations that touch each other? */
 bool allocation_covers(uint64_t p, size_t n);
-/* Stores the changeable fields (owner, sync_memops, freeing) of the allocation at a->base. */
+/* A file of that size without a name, which nobody can make smaller under its users. A descriptor from 3 on, or -errno. */
+int file_create(size_t bytes);
+/* Puts an allocation's bytes into a file without a name, in place, so that other processes can map it. Nothing may write there
+ * meanwhile. The descriptor, which stays the allocation's, or -errno. */
+int allocation_share(uint64_t p);
+/* Maps such a file of another process: `wanted` as for allocation_create. 0 when there is no room. */
+uint64_t allocation_import(const struct allocation *wanted, int fd, size_t bytes);
+/* The import of that file by that owner. */
+bool allocation_imported(const void *owner, uint64_t inode, struct allocation *out);
+/* Stores the changeable fields (owner, sync_memops, freeing, opens) of the allocation at a->base. */
 void allocation_update(const struct allocation *a);
 /* The first allocation of that owner, or of anything of the pool; false when none is left. */
 bool allocation_owned(const void *owner, struct allocation *out);

@@ -3,7 +3,13 @@
  *
  * Thread rule: see state.h. */
 #include "server/soft/event.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
 #include <stdlib.h>
+#include <sys/mman.h>
+#include <time.h>
+#include <unistd.h>
 #include "server/soft/capture.h"
 
 static void event_finish(struct object *o)
@@ -11,7 +17,91 @@ static void event_finish(struct object *o)
 	struct event *e = (struct event *)o;
 	event_uncapture(e);
 	mark_unref(e->mark);
+	if (e->page) {
+		munmap(e->page, sizeof *e->page);
+		close(e->page_fd);
+	}
 	free(e);
+}
+
+/* ---- events of several processes */
+
+/* Gives an event its page: a new one, or that of the file. 0 or -errno. */
+static int page_open(struct event *e, int fd)
+{
+	int r = 0;
+	if (fd < 0) {
+		fd = memfd_create("scuda-soft-event", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+		if (fd < 0)
+			return -errno;
+		if (ftruncate(fd, sizeof *e->page) || fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW))
+			r = -errno;
+	}
+	void *p = r ? MAP_FAILED : mmap(NULL, sizeof *e->page, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	if (p == MAP_FAILED) {
+		r = r ? r : -errno;
+		close(fd);
+		return r;
+	}
+	e->page = p;
+	e->page_fd = fd;
+	return 0;
+}
+
+void event_signal(struct event *e, uint64_t record)
+{
+	uint64_t was = e->page->done;
+	while (was < record && !atomic_compare_exchange_weak(&e->page->done, &was, record))
+		;
+}
+
+bool event_reached(const struct event *e, uint64_t record)
+{
+	return e->page->done >= record || (e->page->recorder && kill(e->page->recorder, 0) && errno == ESRCH);
+}
+
+static CUresult record_shared(struct event *e, struct stream *s)
+{
+	struct work w = {.type = WORK_SIGNAL, .shared = {object_ref(e), atomic_fetch_add(&e->page->recorded, 1) + 1}};
+	e->page->recorder = getpid();
+	uint64_t record = w.shared.record;
+	CUresult r = stream_submit(s, &w, NULL);
+	if (r)
+		event_signal(e, record);
+	return r;
+}
+
+static CUresult sync_shared(struct event *e)
+{
+	struct context *c = object_ref(e->object.context);
+	uint64_t record = e->page->recorded;
+	object_ref(e);
+	while (!event_reached(e, record) && !c->error) {
+		pthread_mutex_unlock(&soft.lock);
+		nanosleep(&(struct timespec){0, 50000}, NULL);
+		pthread_mutex_lock(&soft.lock);
+	}
+	print_pending();
+	CUresult r = c->error;
+	object_unref(e);
+	object_unref(c);
+	return r;
+}
+
+struct event *event_new(struct context *c, unsigned flags, int fd)
+{
+	struct event *e = calloc(1, sizeof *e);
+	if (!e || !object_open(&e->object, KIND_EVENT, c, event_finish)) {
+		free(e);
+		if (fd >= 0)
+			close(fd);
+		return NULL;
+	}
+	e->flags = flags;
+	if (!(flags & CU_EVENT_INTERPROCESS) || !page_open(e, fd))
+		return e;
+	object_close(&e->object);
+	return NULL;
 }
 
 CUresult cuEventCreate(CUevent *out, unsigned flags)
@@ -22,12 +112,9 @@ CUresult cuEventCreate(CUevent *out, unsigned flags)
 	const unsigned known = CU_EVENT_BLOCKING_SYNC | CU_EVENT_DISABLE_TIMING | CU_EVENT_INTERPROCESS;
 	if (!out || flags & ~known || (flags & CU_EVENT_INTERPROCESS && !(flags & CU_EVENT_DISABLE_TIMING)))
 		return CUDA_ERROR_INVALID_VALUE;
-	struct event *e = calloc(1, sizeof *e);
-	if (!e || !object_open(&e->object, KIND_EVENT, g.context, event_finish)) {
-		free(e);
+	struct event *e = event_new(g.context, flags, -1);
+	if (!e)
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	}
-	e->flags = flags;
 	*out = HANDLE(e);
 	return CUDA_SUCCESS;
 }
@@ -56,6 +143,10 @@ CUresult event_record(struct event *e, struct stream *s)
 	CUresult r = capture_record(e, s, &taken);
 	if (r || taken)
 		return r;
+	if (e->page) {
+		event_uncapture(e);
+		return record_shared(e, s);
+	}
 	r = stream_submit(s, &w, &m);
 	if (r)
 		return r;
@@ -139,6 +230,10 @@ CUresult cuStreamWaitEvent(CUstream stream, CUevent h, unsigned flags)
 	r = capture_wait(e, s, &taken);
 	if (!r && !taken)
 		r = capture_check(s);
+	if (!r && !taken && e->page) {
+		struct work w = {.type = WORK_AWAIT, .shared = {object_ref(e), e->page->recorded}};
+		return stream_submit(s, &w, NULL);
+	}
 	if (r || taken || !e->mark || e->mark->done)
 		return r;
 	return stream_wait_marks(s, &e->mark, 1, NULL);
@@ -156,7 +251,7 @@ CUresult cuEventQuery(CUevent h)
 		return CUDA_ERROR_INVALID_HANDLE;
 	if (e->capture)
 		return capture_asked(e);
-	if (e->mark && !e->mark->done)
+	if (e->page ? !event_reached(e, e->page->recorded) : e->mark && !e->mark->done)
 		return CUDA_ERROR_NOT_READY;
 	print_pending();
 	return g.context->error;
@@ -172,6 +267,8 @@ CUresult cuEventSynchronize(CUevent h)
 		return CUDA_ERROR_INVALID_HANDLE;
 	if (e->capture)
 		return capture_asked(e);
+	if (e->page)
+		return sync_shared(e);
 	struct context *c = e->object.context;
 	object_ref(c);
 	if (e->mark)

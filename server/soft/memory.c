@@ -6,10 +6,12 @@
  * Thread rule: one lock for the table and the counters, held for short times only. */
 #include "server/soft/allocation.h"
 #include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <unistd.h>
 #include "wire/log.h"
 
 #define PAGE 4096ull
@@ -29,6 +31,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 struct entry {
 	struct allocation a;
 	size_t span; /* pages and guard; 0: not our memory */
+	int fd; /* of the file that holds the bytes; 0: none does */
 };
 static struct entry **table;
 static size_t live, room;
@@ -142,10 +145,19 @@ static size_t pages(size_t bytes)
 }
 static bool counted(const struct allocation *a)
 {
-	return a->kind != ALLOCATION_PINNED;
+	return a->kind != ALLOCATION_PINNED && a->kind != ALLOCATION_IPC;
 }
 
-uint64_t allocation_create(const struct allocation *wanted, size_t bytes, size_t align)
+/* A fresh mapping in place of the old one: the pages go back, and the next owner finds zeros. */
+static void unmap(uint64_t p, size_t bytes)
+{
+	if (mmap((void *)(uintptr_t)p, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0) ==
+		MAP_FAILED)
+		log_error("unmap device memory at %#llx: %m", (unsigned long long)p);
+}
+
+/* With the pages of a file, or with fresh ones (fd -1). */
+static uint64_t create(const struct allocation *wanted, size_t bytes, size_t align, int fd)
 {
 	if (!soft_mem_base || !bytes || bytes > soft_mem_end - soft_mem_base || align > (2u << 20))
 		return 0;
@@ -157,7 +169,10 @@ uint64_t allocation_create(const struct allocation *wanted, size_t bytes, size_t
 	uint64_t p = 0;
 	if (!counted(wanted) || charge(wanted->device, body, wanted->kind == ALLOCATION_MODULE ? SPARE : 0)) {
 		p = hole(span, align > PAGE ? align : PAGE);
-		if (p && mprotect((void *)(uintptr_t)p, body, PROT_READ | PROT_WRITE))
+		if (p && fd < 0 && mprotect((void *)(uintptr_t)p, body, PROT_READ | PROT_WRITE))
+			p = 0;
+		if (p && fd >= 0 && mmap((void *)(uintptr_t)p, body, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, 0) ==
+					    MAP_FAILED)
 			p = 0;
 		if (p) {
 			e->a = *wanted;
@@ -166,7 +181,7 @@ uint64_t allocation_create(const struct allocation *wanted, size_t bytes, size_t
 			e->a.id = next_id++;
 			e->span = span;
 			if (!insert(e)) {
-				mprotect((void *)(uintptr_t)p, body, PROT_NONE);
+				unmap(p, body);
 				p = 0;
 			}
 		}
@@ -179,6 +194,71 @@ uint64_t allocation_create(const struct allocation *wanted, size_t bytes, size_t
 	if (!p)
 		free(e);
 	return p;
+}
+
+uint64_t allocation_create(const struct allocation *wanted, size_t bytes, size_t align)
+{
+	return create(wanted, bytes, align, -1);
+}
+
+uint64_t allocation_import(const struct allocation *wanted, int fd, size_t bytes)
+{
+	return create(wanted, bytes, PAGE, fd);
+}
+
+int file_create(size_t bytes)
+{
+	int fd = memfd_create("scuda-soft", MFD_CLOEXEC | MFD_ALLOW_SEALING), r = 0;
+	if (fd < 0)
+		return -errno;
+	if (fd < 3) {
+		int high = fcntl(fd, F_DUPFD_CLOEXEC, 3);
+		r = high < 0 ? -errno : 0;
+		close(fd);
+		fd = high;
+	}
+	if (!r && (ftruncate(fd, (off_t)bytes) || fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW)))
+		r = -errno;
+	if (r && fd >= 0)
+		close(fd);
+	return r ? r : fd;
+}
+
+static int write_all(int fd, const char *p, size_t n)
+{
+	while (n) {
+		ssize_t w = write(fd, p, n < 1u << 30 ? n : 1u << 30);
+		if (w < 0 && errno != EINTR)
+			return -errno;
+		if (w > 0) {
+			p += w;
+			n -= (size_t)w;
+		}
+	}
+	return 0;
+}
+
+int allocation_share(uint64_t p)
+{
+	pthread_mutex_lock(&lock);
+	struct entry *e = holding(p);
+	int fd = e ? e->fd : -ENOENT;
+	if (e && !e->fd) {
+		size_t body = e->span - PAGE;
+		fd = e->span ? file_create(body) : -EINVAL;
+		int r = fd < 0 ? fd : write_all(fd, (const char *)(uintptr_t)e->a.base, body);
+		if (!r && mmap((void *)(uintptr_t)e->a.base, body, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, 0) ==
+				  MAP_FAILED)
+			r = -errno;
+		if (r && fd >= 0)
+			close(fd);
+		if (r)
+			fd = r;
+		else
+			e->fd = fd;
+	}
+	pthread_mutex_unlock(&lock);
+	return fd;
 }
 
 bool allocation_enter(const struct allocation *a)
@@ -207,12 +287,9 @@ bool allocation_remove(uint64_t p)
 	struct entry *e = i < live && table[i]->a.base == p ? table[i] : NULL;
 	if (e) {
 		if (e->span) {
-			/* a fresh mapping in place of the old one: the pages go back, and the next owner
-			 * finds zeros */
-			if (mmap((void *)(uintptr_t)p, e->span - PAGE, PROT_NONE,
-				    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1,
-				    0) == MAP_FAILED)
-				log_error("unmap device memory at %#llx: %m", (unsigned long long)p);
+			unmap(p, e->span - PAGE);
+			if (e->fd)
+				close(e->fd);
 			if (counted(&e->a))
 				used[e->a.device] -= e->span - PAGE;
 		}
@@ -260,6 +337,7 @@ void allocation_update(const struct allocation *a)
 		e->a.owner = a->owner;
 		e->a.sync_memops = a->sync_memops;
 		e->a.freeing = a->freeing;
+		e->a.opens = a->opens;
 	}
 	pthread_mutex_unlock(&lock);
 }
@@ -272,6 +350,20 @@ bool allocation_owned(const void *owner, struct allocation *out)
 		const struct allocation *a = &table[i]->a;
 		found = a->owner == owner && a->kind != ALLOCATION_MODULE && a->kind != ALLOCATION_ARRAY &&
 			a->kind != ALLOCATION_MAPPED && a->kind != ALLOCATION_POOL;
+		if (found)
+			*out = *a;
+	}
+	pthread_mutex_unlock(&lock);
+	return found;
+}
+
+bool allocation_imported(const void *owner, uint64_t inode, struct allocation *out)
+{
+	bool found = false;
+	pthread_mutex_lock(&lock);
+	for (size_t i = 0; i < live && !found; i++) {
+		const struct allocation *a = &table[i]->a;
+		found = a->kind == ALLOCATION_IPC && a->owner == owner && a->inode == inode;
 		if (found)
 			*out = *a;
 	}

@@ -104,6 +104,16 @@ void object_unref(void *p)
 		o->finish(o);
 }
 
+struct object *object_next(enum kind kind, uint32_t *i)
+{
+	while (++*i < nslots) {
+		struct object *o = slots[*i].object;
+		if (o && o->kind == kind)
+			return o;
+	}
+	return NULL;
+}
+
 struct object *object_of(const struct context *c, enum kind kind)
 {
 	for (uint32_t i = 1; i < nslots; i++) {

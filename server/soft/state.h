@@ -79,6 +79,8 @@ void *object_find(const void *handle, enum kind kind);
 void object_close(struct object *o);
 void *object_ref(void *o);
 void object_unref(void *o);
+/* The next live object of that kind from *i on, which starts at 0; NULL at the end. */
+struct object *object_next(enum kind kind, uint32_t *i);
 /* Any object that dies with the context, NULL when none is left. */
 struct object *object_of(const struct context *c, enum kind kind);
 #define HANDLE(o) ((void *)(uintptr_t)(o)->object.handle)

@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Virtual memory management: reserved addresses, memory without an address, mappings of one onto the other.
  *
- * Memory is a file without a name, so that several addresses can show the same pages. A mapping that no
- * device may touch has no pages: it enters the table of allocations when access is given. Thread rule: see
- * state.h. */
+ * Memory is a file without a name, so that several addresses can show the same pages, and other processes, too: its descriptor is
+ * the shareable handle, and a page behind the bytes says what they are. A mapping that no device may touch has no pages: it enters
+ * the table of allocations when access is given. Thread rule: see state.h. */
+#include <fcntl.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #include "server/soft/allocation.h"
 #include "server/soft/context.h"
@@ -17,9 +20,19 @@ struct memory {
 	struct object object;
 	CUmemAllocationProp prop;
 	size_t bytes;
+	bool imported; /* another process made it, and has it counted */
 	unsigned retained; /* further holds on the handle (cuMemRetainAllocationHandle) */
 	int fd;
 };
+
+/* In the page behind the bytes. */
+struct trailer {
+	char magic[16];
+	uint64_t bytes;
+	CUmemAllocationProp prop;
+};
+#define TRAILER 4096u
+#define MAGIC "scuda-soft-mem"
 
 struct mapping {
 	struct mapping *next;
@@ -33,7 +46,8 @@ static struct mapping *mappings;
 static void memory_finish(struct object *o)
 {
 	struct memory *m = (struct memory *)o;
-	memory_uncharge(m->prop.location.id, m->bytes);
+	if (!m->imported)
+		memory_uncharge(m->prop.location.id, m->bytes);
 	close(m->fd);
 	free(m);
 }
@@ -42,7 +56,8 @@ static CUresult prop_check(const CUmemAllocationProp *p)
 {
 	if (!p || p->type != CU_MEM_ALLOCATION_TYPE_PINNED)
 		return CUDA_ERROR_INVALID_VALUE;
-	if (p->location.type != CU_MEM_LOCATION_TYPE_DEVICE || p->requestedHandleTypes)
+	if (p->location.type != CU_MEM_LOCATION_TYPE_DEVICE ||
+		p->requestedHandleTypes & ~CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)
 		return CUDA_ERROR_NOT_SUPPORTED;
 	return context_primary(p->location.id) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
 }
@@ -79,8 +94,9 @@ CUresult cuMemCreate(
 	}
 	m->prop = *p;
 	m->bytes = n;
-	m->fd = memfd_create("scuda-soft", MFD_CLOEXEC);
-	if (m->fd < 0 || ftruncate(m->fd, (off_t)n) ||
+	m->fd = file_create(n + TRAILER);
+	struct trailer t = {MAGIC, n, *p};
+	if (m->fd < 0 || pwrite(m->fd, &t, sizeof t, (off_t)n) != sizeof t ||
 		!object_open(&m->object, KIND_MEMORY, NULL, memory_finish)) {
 		log_error("device memory of %zu bytes: %m", n);
 		if (m->fd >= 0)
@@ -91,6 +107,16 @@ CUresult cuMemCreate(
 	}
 	*out = m->object.handle;
 	return CUDA_SUCCESS;
+}
+
+static bool is_trailer(int fd, struct trailer *t)
+{
+	const int seals = F_SEAL_SHRINK | F_SEAL_GROW;
+	struct stat st;
+	return !fstat(fd, &st) && st.st_size > TRAILER && (fcntl(fd, F_GET_SEALS) & seals) == seals &&
+	       pread(fd, t, sizeof *t, st.st_size - TRAILER) == sizeof *t &&
+	       !memcmp(t->magic, MAGIC, sizeof MAGIC) && t->bytes == (uint64_t)st.st_size - TRAILER &&
+	       !prop_check(&t->prop);
 }
 
 static struct memory *memory_named(CUmemGenericAllocationHandle h)
@@ -300,5 +326,49 @@ CUresult cuMemRetainAllocationHandle(CUmemGenericAllocationHandle *out, void *ad
 		return CUDA_ERROR_INVALID_VALUE;
 	m->memory->retained++;
 	*out = m->memory->object.handle;
+	return CUDA_SUCCESS;
+}
+
+/* ---- other processes */
+
+CUresult cuMemExportToShareableHandle(
+	void *out, CUmemGenericAllocationHandle h, CUmemAllocationHandleType type, unsigned long long flags)
+{
+	guarded g = enter();
+	if (g.error)
+		return g.error;
+	const struct memory *m = memory_named(h);
+	if (!out || !m || flags || type != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR ||
+		!(m->prop.requestedHandleTypes & type))
+		return CUDA_ERROR_INVALID_VALUE;
+	int fd = fcntl(m->fd, F_DUPFD_CLOEXEC, 3);
+	if (fd < 0)
+		return CUDA_ERROR_OPERATING_SYSTEM;
+	*(int *)out = fd;
+	return CUDA_SUCCESS;
+}
+
+CUresult cuMemImportFromShareableHandle(
+	CUmemGenericAllocationHandle *out, void *handle, CUmemAllocationHandleType type)
+{
+	guarded g = enter();
+	if (g.error)
+		return g.error;
+	int fd = (int)(intptr_t)handle;
+	struct trailer t;
+	if (!out || type != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR || !is_trailer(fd, &t))
+		return CUDA_ERROR_INVALID_VALUE;
+	struct memory *m = calloc(1, sizeof *m);
+	if (!m)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	*m = (struct memory){
+		.prop = t.prop, .bytes = t.bytes, .imported = true, .fd = fcntl(fd, F_DUPFD_CLOEXEC, 3)};
+	if (m->fd < 0 || !object_open(&m->object, KIND_MEMORY, NULL, memory_finish)) {
+		if (m->fd >= 0)
+			close(m->fd);
+		free(m);
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	}
+	*out = m->object.handle;
 	return CUDA_SUCCESS;
 }

@@ -159,6 +159,11 @@ CUresult work_run(struct work *w, struct context *c)
 		thread_self()->callback = false;
 		break;
 	case WORK_MEMOPS: run_memops(&w->memops, c); break;
+	case WORK_SIGNAL: event_signal(w->shared.event, w->shared.record); break;
+	case WORK_AWAIT:
+		while (!event_reached(w->shared.event, w->shared.record) && !c->cancel)
+			nanosleep(&(struct timespec){0, 50000}, NULL);
+		break;
 	case WORK_FREE: pool_free_now(w->alloc.p); break;
 	case WORK_GRAPH: return launch_run(w->graph.launch, c);
 	case WORK_FAULT: return CUDA_ERROR_ILLEGAL_ADDRESS;
@@ -173,6 +178,8 @@ void work_skip(struct work *w, CUresult error)
 		w->callback.fn(w->callback.stream, error, w->callback.data);
 	if (w->type == WORK_FREE)
 		pool_free_now(w->alloc.p);
+	if (w->type == WORK_SIGNAL)
+		event_signal(w->shared.event, w->shared.record);
 	if (w->type == WORK_GRAPH)
 		launch_skip(w->graph.launch);
 }
@@ -188,6 +195,8 @@ void work_finish(struct work *w)
 	case WORK_MEMOPS: free(w->memops.ops); break;
 	case WORK_EVENT:
 	case WORK_WAIT: object_unref(w->event.event); break;
+	case WORK_SIGNAL:
+	case WORK_AWAIT: object_unref(w->shared.event); break;
 	case WORK_GRAPH: launch_free(w->graph.launch); break;
 	case WORK_CHILD:
 		if (w->child.graph)
@@ -233,6 +242,8 @@ bool work_clone(struct work *to, const struct work *from)
 		break;
 	case WORK_EVENT:
 	case WORK_WAIT: object_ref(w.event.event); break;
+	case WORK_SIGNAL:
+	case WORK_AWAIT: object_ref(w.shared.event); break;
 	case WORK_GRAPH: return false; /* a launch is queued once */
 	case WORK_ALLOC: graph_memory_ref(w.alloc.memory); break;
 	case WORK_CHILD:

@@ -20,6 +20,8 @@ enum work_type {
 	WORK_GRAPH,
 	WORK_CHILD, /* a graph inside a graph: only in nodes */
 	WORK_ALLOC, /* an allocation made by a graph: only in nodes */
+	WORK_SIGNAL, /* an event that other processes see was recorded here */
+	WORK_AWAIT, /* a record of such an event is waited for */
 	WORK_FAULT, /* a range that the call's own check let pass and the device does not */
 };
 
@@ -57,6 +59,10 @@ struct work_callback {
 struct work_event {
 	struct event *event;
 }; /* a reference; used by nodes only: a queued record is its mark */
+struct work_shared {
+	struct event *event; /* a reference */
+	uint64_t record; /* its number */
+};
 struct work_memops {
 	CUstreamBatchMemOpParams *ops;
 	unsigned count;
@@ -87,6 +93,7 @@ struct work {
 		struct work_callback callback;
 		struct work_event event;
 		struct work_memops memops;
+		struct work_shared shared;
 		struct work_graph graph;
 		struct work_child child;
 		struct work_alloc alloc; /* WORK_ALLOC, WORK_FREE (p only) */

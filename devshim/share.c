@@ -1,0 +1,341 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Sharing between processes of one mount: the old handles of 64 bytes for memory and events, which the server gives out as
+ * tickets of its own, and descriptors for memory and pools, which are open files of the mount (wire/ctl.h).
+ *
+ * System calls are raw, since libc's are cancellation points and the application's API calls must not be.
+ *
+ * Thread rule: any thread. */
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+#include "devshim/call.h"
+#include "devshim/context.h"
+#include "devshim/copy.h"
+#include "devshim/event.h"
+#include "devshim/handle.h"
+#include "devshim/node.h"
+#include "devshim/process.h"
+#include "devshim/range.h"
+#include "wire/ctl.h"
+#include "wire/cuda.h"
+#include "wire/log.h"
+#include "cuda.calls.h"
+#include "cuda.remote.h"
+
+#define SHARE_BYTES 64 /* of any handle that is no descriptor */
+_Static_assert(sizeof(CUipcMemHandle) == SHARE_BYTES && sizeof(CUipcEventHandle) == SHARE_BYTES &&
+		       sizeof(CUmemFabricHandle) == SHARE_BYTES && sizeof(struct ctl_handle) == SHARE_BYTES,
+	"one size");
+
+/* ---- memory and events by handles of 64 bytes */
+
+CUresult cuIpcGetMemHandle(CUipcMemHandle *pHandle, CUdeviceptr dptr)
+{
+	struct context *ctx;
+	struct call c;
+	CUresult r = context_check(&ctx);
+
+	if (!r && !pHandle)
+		r = CUDA_ERROR_INVALID_VALUE;
+	if (!r)
+		r = call_begin(&c, CALL_cuIpcGetMemHandle);
+	if (r)
+		return r;
+	put_u64(&c.out, dptr);
+	r = call_wait(&c);
+	if (!r)
+		get_bytes(&c.in, pHandle, sizeof *pHandle);
+	return call_end(&c, r);
+}
+
+/* Memory of another program: [address, start, bytes, device]. */
+static CUdeviceptr get_memory(struct call *c, struct range *range)
+{
+	struct context *ctx = context_current();
+	CUdeviceptr p = get_u64(&c->in);
+
+	range->base = get_u64(&c->in);
+	range->size = get_u64(&c->in);
+	range->device = get_device(c);
+	range->ctx = ctx ? ctx->handle : NULL;
+	return p;
+}
+
+CUresult cuIpcOpenMemHandle_v2(CUdeviceptr *pdptr, CUipcMemHandle handle, unsigned int Flags)
+{
+	struct range range = {.kind = RANGE_IPC, .opens = 1};
+	struct context *ctx;
+	struct call c;
+	CUdeviceptr p = 0;
+	CUresult r = context_check(&ctx);
+
+	if (!r && !pdptr)
+		r = CUDA_ERROR_INVALID_VALUE;
+	if (!r)
+		r = call_begin(&c, CALL_cuIpcOpenMemHandle_v2);
+	if (r)
+		return r;
+	put_bytes(&c.out, &handle, sizeof handle);
+	put_u64(&c.out, Flags);
+	r = call_wait(&c);
+	if (!r)
+		p = get_memory(&c, &range);
+	r = call_end(&c, r);
+	if (r)
+		return r;
+	*pdptr = p;
+	if (range_open(range.base))
+		return CUDA_SUCCESS;
+	range_reserve(range.base, range.size);
+	return range_add(&range) ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+CUresult cuIpcCloseMemHandle(CUdeviceptr dptr)
+{
+	copy_drain();
+	CUresult r = remote_cuIpcCloseMemHandle(dptr);
+
+	if (!r && !range_close(dptr))
+		range_take(dptr, RANGE_IPC, NULL);
+	return r;
+}
+
+CUresult cuIpcGetEventHandle(CUipcEventHandle *pHandle, CUevent event)
+{
+	struct call c;
+	CUresult r = call_begin(&c, CALL_cuIpcGetEventHandle);
+
+	if (r)
+		return r;
+	if (!pHandle)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (!put_handle(&c, HANDLE_CUevent, event))
+		return handle_error(HANDLE_CUevent);
+	r = call_wait(&c);
+	if (!r)
+		get_bytes(&c.in, pHandle, sizeof *pHandle);
+	return call_end(&c, r);
+}
+
+CUresult cuIpcOpenEventHandle(CUevent *phEvent, CUipcEventHandle handle)
+{
+	CUevent e = NULL;
+	struct call c;
+	CUresult r = call_begin(&c, CALL_cuIpcOpenEventHandle);
+
+	if (r)
+		return r;
+	if (!phEvent)
+		return CUDA_ERROR_INVALID_VALUE;
+	put_bytes(&c.out, &handle, sizeof handle);
+	r = call_wait(&c);
+	if (!r)
+		e = get_handle(&c, HANDLE_CUevent);
+	r = call_end(&c, r);
+	if (r)
+		return r;
+	if (!event_adopt(e)) {
+		cuEventDestroy_v2(e);
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	}
+	*phEvent = e;
+	return CUDA_SUCCESS;
+}
+
+/* ---- descriptors */
+
+static CUresult code_of(int error)
+{
+	switch (error) {
+	case ENOMEM:
+	case ENOSPC:
+	case EMFILE:
+	case ENFILE: return CUDA_ERROR_OUT_OF_MEMORY;
+	default: return CUDA_ERROR_OPERATING_SYSTEM;
+	}
+}
+
+static bool read_handle(int fd, struct ctl_handle *h)
+{
+	return syscall(SYS_pread64, fd, h, sizeof *h, (off_t)0) == sizeof *h && !memcmp(h->magic, CTL_HANDLE_MAGIC, sizeof h->magic);
+}
+
+/* A fresh file of the mount for a handle of this session's server. */
+static CUresult open_file(int *fd, struct ctl_handle *h)
+{
+	char path[PATH_MAX];
+	struct stat st;
+	int saved = errno, n = 0, e;
+
+	*fd = -1;
+	e = node_stat(&st);
+	if (!e)
+		n = snprintf(path, sizeof path, "%s/" CTL_HANDLE "%llx", process_directory(),
+			(unsigned long long)st.st_ino);
+	if (!e && (size_t)n >= sizeof path)
+		e = ENAMETOOLONG;
+	if (!e) {
+		*fd = (int)syscall(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC);
+		e = *fd < 0 ? errno : 0;
+	}
+	if (!e && !read_handle(*fd, h)) {
+		e = EPROTO;
+		syscall(SYS_close, *fd);
+		*fd = -1;
+	}
+	if (e)
+		log_errno(-e, "a file for a shared handle: %m");
+	errno = saved;
+	return e ? code_of(e) : CUDA_SUCCESS;
+}
+
+/* A descriptor that another process got that way, in this mount. */
+static bool know_file(int fd, struct ctl_handle *h)
+{
+	struct stat ours, st;
+	int saved = errno;
+	bool known = !node_stat(&ours) && !fstat(fd, &st) && st.st_dev == ours.st_dev && read_handle(fd, h);
+
+	errno = saved;
+	return known;
+}
+
+/* A descriptor is written to *out when the type is that, else 64 bytes. */
+static CUresult export_handle(unsigned id, void *out, CUmemGenericAllocationHandle memory, CUmemoryPool pool,
+	CUmemAllocationHandleType type, unsigned long long flags)
+{
+	bool file = type == CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
+	struct ctl_handle h = {.zero = {0}};
+	uint8_t bytes[SHARE_BYTES];
+	struct call c;
+	int fd = -1;
+	CUresult r = process_check();
+
+	if (!r && !out)
+		r = CUDA_ERROR_INVALID_VALUE;
+	if (!r && pool && !handle_live(HANDLE_CUmemoryPool, pool))
+		r = handle_error(HANDLE_CUmemoryPool);
+	if (!r && file)
+		r = open_file(&fd, &h);
+	if (!r)
+		r = call_begin(&c, id);
+	if (!r) {
+		put_u64(&c.out, type);
+		put_u64(&c.out, flags);
+		put_bytes(&c.out, &h.token, sizeof h.token);
+		put_u64(&c.out, pool ? (uintptr_t)pool : memory);
+		r = call_wait(&c);
+		if (!r && !file)
+			get_bytes(&c.in, bytes, sizeof bytes);
+		r = call_end(&c, r);
+	}
+	if (r && fd >= 0)
+		syscall(SYS_close, fd);
+	if (!r && file)
+		*(int *)out = fd;
+	else if (!r)
+		memcpy(out, bytes, sizeof bytes);
+	return r;
+}
+
+CUresult cuMemExportToShareableHandle(void *shareableHandle, CUmemGenericAllocationHandle handle,
+	CUmemAllocationHandleType handleType, unsigned long long flags)
+{
+	return export_handle(
+		CALL_cuMemExportToShareableHandle, shareableHandle, handle, NULL, handleType, flags);
+}
+
+CUresult cuMemPoolExportToShareableHandle(
+	void *handle_out, CUmemoryPool pool, CUmemAllocationHandleType handleType, unsigned long long flags)
+{
+	if (!pool)
+		return process_check() ? process_check() : CUDA_ERROR_INVALID_VALUE;
+	return export_handle(CALL_cuMemPoolExportToShareableHandle, handle_out, 0, pool, handleType, flags);
+}
+
+/* Puts what names the handle. */
+static CUresult put_import(struct call *c, void *os, CUmemAllocationHandleType type, unsigned long long flags)
+{
+	struct ctl_handle h;
+	uint8_t bytes[SHARE_BYTES] = {0};
+
+	if (type == CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) {
+		if (!know_file((int)(intptr_t)os, &h))
+			return CUDA_ERROR_INVALID_VALUE;
+		memcpy(bytes, &h.token, sizeof h.token);
+	} else if (type == CU_MEM_HANDLE_TYPE_FABRIC) {
+		if (!os)
+			return CUDA_ERROR_INVALID_VALUE;
+		memcpy(bytes, os, sizeof bytes);
+	}
+	put_u64(&c->out, type);
+	put_u64(&c->out, flags);
+	put_bytes(&c->out, bytes, sizeof bytes);
+	return CUDA_SUCCESS;
+}
+
+CUresult cuMemImportFromShareableHandle(
+	CUmemGenericAllocationHandle *handle, void *osHandle, CUmemAllocationHandleType shHandleType)
+{
+	struct call c;
+	CUresult r = call_begin(&c, CALL_cuMemImportFromShareableHandle);
+
+	if (!r && !handle)
+		r = CUDA_ERROR_INVALID_VALUE;
+	if (!r)
+		r = put_import(&c, osHandle, shHandleType, 0);
+	if (r)
+		return r;
+	r = call_wait(&c);
+	if (!r)
+		*handle = get_u64(&c.in);
+	return call_end(&c, r);
+}
+
+CUresult cuMemPoolImportFromShareableHandle(
+	CUmemoryPool *pool_out, void *handle, CUmemAllocationHandleType handleType, unsigned long long flags)
+{
+	struct call c;
+	CUresult r = call_begin(&c, CALL_cuMemPoolImportFromShareableHandle);
+
+	if (!r && !pool_out)
+		r = CUDA_ERROR_INVALID_VALUE;
+	if (!r)
+		r = put_import(&c, handle, handleType, flags);
+	if (r)
+		return r;
+	r = call_wait(&c);
+	if (!r)
+		*pool_out = get_handle(&c, HANDLE_CUmemoryPool);
+	return call_end(&c, r);
+}
+
+CUresult cuMemPoolImportPointer(CUdeviceptr *ptr_out, CUmemoryPool pool, CUmemPoolPtrExportData *shareData)
+{
+	struct range range = {.kind = RANGE_POOL, .pool = pool};
+	CUdeviceptr p = 0;
+	struct call c;
+	CUresult r = call_begin(&c, CALL_cuMemPoolImportPointer);
+
+	if (!r && (!ptr_out || !shareData))
+		r = CUDA_ERROR_INVALID_VALUE;
+	if (r)
+		return r;
+	if (!put_handle(&c, HANDLE_CUmemoryPool, pool))
+		return handle_error(HANDLE_CUmemoryPool);
+	put_bytes(&c.out, shareData, sizeof *shareData);
+	r = call_wait(&c);
+	if (!r)
+		p = get_memory(&c, &range);
+	r = call_end(&c, r);
+	if (r)
+		return r;
+	*ptr_out = p;
+	range_reserve(range.base, range.size);
+	return range_add(&range) ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+}

@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Sharing between processes by handles of 64 bytes. What is shared lies in a file without a name; a handle says in which process
+ * it is open, and its inode number shows whether it still is.
+ *
+ * Thread rule: see state.h. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include "server/soft/allocation.h"
+#include "server/soft/capture.h"
+#include "server/soft/event.h"
+#include "wire/log.h"
+
+#define DRAIN_ROUNDS 100 /* other threads may queue work while one waits for the device */
+
+struct handle {
+	char magic[8];
+	int32_t pid, fd, device;
+	uint32_t kind;
+	uint64_t inode, bytes;
+	uint8_t zero[24];
+};
+_Static_assert(sizeof(struct handle) == CU_IPC_HANDLE_SIZE, "a handle's size");
+#define MAGIC "SOFTIPC"
+
+/* ---- files of other processes */
+
+static bool make_handle(struct handle *h, enum kind kind, int fd, int device, size_t bytes)
+{
+	struct stat st;
+	if (fstat(fd, &st))
+		return false;
+	*h = (struct handle){.magic = MAGIC,
+		.pid = getpid(),
+		.fd = fd,
+		.device = device,
+		.kind = kind,
+		.inode = st.st_ino,
+		.bytes = bytes};
+	return true;
+}
+
+/* The file, open in this process; what it holds cannot shrink any more. */
+static CUresult open_handle(const struct handle *h, enum kind kind, int *fd)
+{
+	char path[64];
+	struct stat st;
+	const int seals = F_SEAL_SHRINK | F_SEAL_GROW;
+	if (memcmp(h->magic, MAGIC, sizeof MAGIC) || h->kind != kind || h->pid <= 0 || h->fd < 0)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (h->pid == getpid())
+		return CUDA_ERROR_INVALID_CONTEXT;
+	snprintf(path, sizeof path, "/proc/%d/fd/%d", h->pid, h->fd);
+	*fd = open(path, O_RDWR | O_CLOEXEC);
+	if (*fd < 0) {
+		log_info("a handle of process %d: %m", h->pid);
+		return CUDA_ERROR_INVALID_VALUE;
+	}
+	if (!fstat(*fd, &st) && st.st_ino == h->inode && (uint64_t)st.st_size >= h->bytes &&
+		(fcntl(*fd, F_GET_SEALS) & seals) == seals)
+		return CUDA_SUCCESS;
+	close(*fd);
+	return CUDA_ERROR_INVALID_VALUE;
+}
+
+/* ---- memory */
+
+/* Waits until nothing runs, so that memory can be moved. */
+static CUresult quiet(void)
+{
+	for (int round = 0; round < DRAIN_ROUNDS; round++) {
+		const struct object *o;
+		struct context *busy = NULL;
+		uint32_t i = 0;
+		while (!busy && (o = object_next(KIND_STREAM, &i)))
+			if (!stream_idle((const struct stream *)o))
+				busy = o->context;
+		for (int d = 0; !busy && d < soft.devices; d++)
+			for (const struct stream *s = context_primary(d)->streams; s && !busy; s = s->next)
+				if (!stream_idle(s))
+					busy = s->object.context;
+		if (!busy)
+			return CUDA_SUCCESS;
+		context_drain(busy);
+	}
+	return CUDA_ERROR_NOT_READY;
+}
+
+CUresult cuIpcGetMemHandle(CUipcMemHandle *out, CUdeviceptr p)
+{
+	guarded g = enter_healthy();
+	if (g.error)
+		return g.error;
+	struct allocation a;
+	if (!out || !allocation_find(p, &a) || a.kind != ALLOCATION_DEVICE)
+		return CUDA_ERROR_INVALID_VALUE;
+	CUresult r = capture_unsafe();
+	if (!r)
+		r = quiet();
+	if (r)
+		return r;
+	int fd = allocation_share(a.base);
+	if (fd < 0) {
+		log_errno(fd, "device memory to be shared: %m");
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	}
+	return make_handle((struct handle *)out, KIND_MEMORY, fd, a.device, a.bytes) ? CUDA_SUCCESS
+										     : CUDA_ERROR_OPERATING_SYSTEM;
+}
+
+CUresult cuIpcOpenMemHandle_v2(CUdeviceptr *out, CUipcMemHandle handle, unsigned flags)
+{
+	guarded g = enter_healthy();
+	if (g.error)
+		return g.error;
+	struct handle h;
+	struct allocation a;
+	int fd;
+	memcpy(&h, &handle, sizeof h);
+	if (!out || flags & ~(unsigned)CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS)
+		return CUDA_ERROR_INVALID_VALUE;
+	CUresult r = open_handle(&h, KIND_MEMORY, &fd);
+	if (r)
+		return r;
+	if (h.device != g.context->device) {
+		r = CUDA_ERROR_PEER_ACCESS_UNSUPPORTED;
+	} else if (allocation_imported(g.context, h.inode, &a)) {
+		a.opens++;
+		allocation_update(&a);
+		*out = a.base;
+	} else {
+		a = (struct allocation){.kind = ALLOCATION_IPC,
+			.device = h.device,
+			.owner = g.context,
+			.inode = h.inode,
+			.opens = 1};
+		*out = allocation_import(&a, fd, h.bytes);
+		r = *out ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+	}
+	close(fd);
+	return r;
+}
+
+CUresult cuIpcCloseMemHandle(CUdeviceptr p)
+{
+	guarded g = enter_healthy();
+	if (g.error)
+		return g.error;
+	struct allocation a;
+	if (!allocation_find(p, &a) || a.base != p || a.kind != ALLOCATION_IPC)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (a.opens > 1) {
+		a.opens--;
+		allocation_update(&a);
+		return CUDA_SUCCESS;
+	}
+	CUresult r = capture_unsafe();
+	if (r)
+		return r;
+	context_drain(g.context);
+	allocation_remove(p);
+	return g.context->error;
+}
+
+/* ---- events */
+
+CUresult cuIpcGetEventHandle(CUipcEventHandle *out, CUevent event)
+{
+	guarded g = enter_healthy();
+	if (g.error)
+		return g.error;
+	const struct event *e = object_find(event, KIND_EVENT);
+	if (!e)
+		return CUDA_ERROR_INVALID_HANDLE;
+	if (!out || !e->page)
+		return CUDA_ERROR_INVALID_VALUE;
+	return make_handle((struct handle *)out, KIND_EVENT, e->page_fd, g.context->device, sizeof *e->page)
+		       ? CUDA_SUCCESS
+		       : CUDA_ERROR_OPERATING_SYSTEM;
+}
+
+CUresult cuIpcOpenEventHandle(CUevent *out, CUipcEventHandle handle)
+{
+	guarded g = enter_healthy();
+	if (g.error)
+		return g.error;
+	struct handle h;
+	int fd;
+	memcpy(&h, &handle, sizeof h);
+	if (!out)
+		return CUDA_ERROR_INVALID_VALUE;
+	CUresult r = open_handle(&h, KIND_EVENT, &fd);
+	if (r)
+		return r;
+	struct event *e = event_new(g.context, CU_EVENT_INTERPROCESS | CU_EVENT_DISABLE_TIMING, fd);
+	if (!e)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	*out = HANDLE(e);
+	return CUDA_SUCCESS;
+}
