@@ -14,6 +14,7 @@
 #include "devshim/context.h"
 #include "devshim/device.h"
 #include "devshim/handle.h"
+#include "devshim/logs.h"
 #include "devshim/mirror.h"
 #include "devshim/process.h"
 #include "devshim/transfer.h"
@@ -206,6 +207,7 @@ static CUresult answered(struct call *c, int e, const struct answer *a)
 		return failed(e, call_names[c->id].name);
 	CUresult r = take(c, thread_cached, a);
 	upcall_drain_output(a->frame.call);
+	logs_run();
 	return r;
 }
 

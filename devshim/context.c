@@ -22,7 +22,9 @@
 #include "wire/cuda.h"
 #include "wire/limits.h"
 
-pthread_mutex_t context_lock = PTHREAD_MUTEX_INITIALIZER;
+/* Recursive for a callback of the driver's log, which may run while a thread waits for an answer with the lock
+ * held, and whose own calls are refused. */
+pthread_mutex_t context_lock = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
 static struct context primary[LIMIT_DEVICES];
 
 bool context_is_sticky(CUresult code)
@@ -388,6 +390,8 @@ CUresult cuCtxDestroy_v2(CUcontext ctx)
 	struct context *c = context_find(ctx);
 	if (!c || c->primary)
 		return CUDA_ERROR_INVALID_CONTEXT;
+	if (c->green)
+		return remote_cuCtxDestroy_v2(ctx);
 	copy_drain();
 	pthread_mutex_lock(&context_lock);
 	bool was = atomic_load(&c->alive);
@@ -408,6 +412,38 @@ CUresult cuCtxDestroy_v2(CUcontext ctx)
 		pop(t);
 	died(c);
 	return r;
+}
+
+struct context *context_of_green(CUcontext h, CUdevice device)
+{
+	struct context *c;
+
+	pthread_mutex_lock(&context_lock);
+	c = context_find(h);
+	if (!c && (c = calloc(1, sizeof *c))) {
+		c->handle = h;
+		c->device = device;
+		c->green = true;
+		born(c, 0, 1);
+		if (!handle_set_data(HANDLE_CUcontext, h, c)) {
+			free(c);
+			c = NULL;
+		}
+	}
+	pthread_mutex_unlock(&context_lock);
+	return c;
+}
+
+void context_end_green(struct context *c)
+{
+	pthread_mutex_lock(&context_lock);
+	bool was = atomic_exchange(&c->alive, false);
+
+	pthread_mutex_unlock(&context_lock);
+	if (!was)
+		return;
+	handle_drop(HANDLE_CUcontext, c->handle);
+	died(c);
 }
 
 CUresult cuCtxAttach(CUcontext *pctx, unsigned int flags)

@@ -81,7 +81,7 @@ CUresult put_nodes(struct call *c, const CUgraphNode *nodes, size_t n)
 	return CUDA_SUCCESS;
 }
 
-/* Like a launch without a stream. */
+/* Its context, then as a launch without a stream. */
 static CUresult put_kernel(struct call *c, const CUDA_KERNEL_NODE_PARAMS *p, void *room)
 {
 	CUlaunchConfig k = {.gridDimX = p->gridDimX,
@@ -96,6 +96,10 @@ static CUresult put_kernel(struct call *c, const CUDA_KERNEL_NODE_PARAMS *p, voi
 	struct function *f = function_of(h);
 	CUresult r;
 
+	if (!p->ctx)
+		put_u64(&c->out, 0);
+	else if (!put_handle(c, HANDLE_CUcontext, p->ctx))
+		return CUDA_ERROR_INVALID_CONTEXT;
 	if (!f || !put_handle(c, HANDLE_CUfunction, h))
 		return CUDA_ERROR_INVALID_HANDLE;
 	r = put_launch_shape(c, &k, false);

@@ -10,3 +10,8 @@
 uint64_t host_function_note(CUhostFn fn, void *data);
 /* Puts the nodes that another depends on. */
 CUresult put_nodes(struct call *c, const CUgraphNode *nodes, size_t n);
+/* Memory that a question about a node gave out, or its making: it lives as long as the node, or until the next
+ * such memory comes. False when the node is dead or memory is short; the memory is still the caller's then. */
+bool node_keep(CUgraphNode h, void *given);
+/* Changes a copy node, or with `e` what an executable graph has of it. `ctx`: NULL means the current one. */
+CUresult node_set_copy(CUgraphExec e, CUgraphNode node, const CUDA_MEMCPY3D *p, CUcontext ctx);

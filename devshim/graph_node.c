@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Nodes with something of the program's in them: host functions, copies to and from its memory (which
  * become host functions that move the bytes at each replay), and the answers to questions about nodes,
- * which point into memory that lives with the node. Also the call that adds a node of any type, as the
- * typed ones.
+ * which point into memory that lives with the node.
  *
  * Thread rule: any thread; a node is used by one thread at a time, as the driver demands. What a graph may
  * run again is kept to the end of the process: no call tells when the last executable graph with it is
@@ -24,7 +23,7 @@ struct node {
 	CUDA_HOST_NODE_PARAMS host; /* fn NULL: not a host node of the application's */
 	CUDA_MEMCPY3D copy; /* Depth 0: not a copy node */
 	bool copy_is_host; /* one that is a host function for the driver */
-	void *params; /* what cuGraphKernelNodeGetParams gave out */
+	void *given; /* what the last question about the node gave out */
 };
 
 static void node_dropped(const void *h, void *data)
@@ -32,7 +31,7 @@ static void node_dropped(const void *h, void *data)
 	struct node *n = data;
 
 	(void)h;
-	free(n->params);
+	free(n->given);
 	free(n);
 }
 
@@ -54,6 +53,17 @@ static struct node *node_of(CUgraphNode h)
 		n = NULL;
 	}
 	return n;
+}
+
+bool node_keep(CUgraphNode h, void *given)
+{
+	struct node *n = node_of(h);
+
+	if (!n)
+		return false;
+	free(n->given);
+	n->given = given;
+	return true;
 }
 
 static CUresult added(struct call *c, CUgraphNode *node, struct node **n)
@@ -240,7 +250,7 @@ CUresult cuGraphMemcpyNodeGetParams(CUgraphNode hNode, CUDA_MEMCPY3D *nodeParams
 	return CUDA_SUCCESS;
 }
 
-static CUresult copy_set(CUgraphExec e, CUgraphNode hNode, const CUDA_MEMCPY3D *p, CUcontext ctx)
+CUresult node_set_copy(CUgraphExec e, CUgraphNode hNode, const CUDA_MEMCPY3D *p, CUcontext ctx)
 {
 	struct node *n = handle_data(HANDLE_CUgraphNode, hNode);
 	struct context *context;
@@ -278,13 +288,13 @@ static CUresult copy_set(CUgraphExec e, CUgraphNode hNode, const CUDA_MEMCPY3D *
 
 CUresult cuGraphMemcpyNodeSetParams(CUgraphNode hNode, const CUDA_MEMCPY3D *nodeParams)
 {
-	return copy_set(NULL, hNode, nodeParams, NULL);
+	return node_set_copy(NULL, hNode, nodeParams, NULL);
 }
 
 CUresult cuGraphExecMemcpyNodeSetParams(
 	CUgraphExec hGraphExec, CUgraphNode hNode, const CUDA_MEMCPY3D *copyParams, CUcontext ctx)
 {
-	return hGraphExec ? copy_set(hGraphExec, hNode, copyParams, ctx) : CUDA_ERROR_INVALID_VALUE;
+	return hGraphExec ? node_set_copy(hGraphExec, hNode, copyParams, ctx) : CUDA_ERROR_INVALID_VALUE;
 }
 
 /* ---- what a kernel node launches */
@@ -318,6 +328,7 @@ CUresult cuGraphKernelNodeGetParams_v2(CUgraphNode hNode, CUDA_KERNEL_NODE_PARAM
 		got.blockDimY = (unsigned)get_u64(&c.in);
 		got.blockDimZ = (unsigned)get_u64(&c.in);
 		got.sharedMemBytes = (unsigned)get_u64(&c.in);
+		got.ctx = get_handle(&c, HANDLE_CUcontext);
 	}
 	size_t len = c.bulk_out_len;
 
@@ -338,8 +349,8 @@ CUresult cuGraphKernelNodeGetParams_v2(CUgraphNode hNode, CUDA_KERNEL_NODE_PARAM
 		memcpy(bytes, packed, f->bytes);
 		for (unsigned i = 0; i < f->nparams; i++)
 			block[i] = bytes + f->offset[i];
-		free(n->params);
-		n->params = block;
+		free(n->given);
+		n->given = block;
 		got.kernelParams = block;
 		if (handle_type(h) == HANDLE_CUkernel)
 			got.kern = h;
@@ -401,150 +412,4 @@ CUresult cuGraphExecKernelNodeSetParams(
 		return CUDA_ERROR_INVALID_VALUE;
 	k = from_v1(nodeParams);
 	return cuGraphExecKernelNodeSetParams_v2(hGraphExec, hNode, &k);
-}
-
-/* ---- a node of any type */
-
-static CUDA_KERNEL_NODE_PARAMS from_v3(const CUDA_KERNEL_NODE_PARAMS_v3 *p)
-{
-	return (CUDA_KERNEL_NODE_PARAMS){.func = p->func,
-		.gridDimX = p->gridDimX,
-		.gridDimY = p->gridDimY,
-		.gridDimZ = p->gridDimZ,
-		.blockDimX = p->blockDimX,
-		.blockDimY = p->blockDimY,
-		.blockDimZ = p->blockDimZ,
-		.sharedMemBytes = p->sharedMemBytes,
-		.kernelParams = p->kernelParams,
-		.extra = p->extra,
-		.kern = p->kern,
-		.ctx = p->ctx};
-}
-
-static CUDA_MEMSET_NODE_PARAMS memset_v1(const CUDA_MEMSET_NODE_PARAMS_v2 *p)
-{
-	return (CUDA_MEMSET_NODE_PARAMS){p->dst, p->pitch, p->value, p->elementSize, p->width, p->height};
-}
-
-static CUcontext or_current(CUcontext h)
-{
-	struct context *c = context_current();
-
-	return h ? h : c ? c->handle : NULL;
-}
-
-CUresult cuGraphAddNode(
-	CUgraphNode *node, CUgraph g, const CUgraphNode *before, size_t n, CUgraphNodeParams *p)
-{
-	CUresult r = process_check();
-
-	if (r)
-		return r;
-	if (!p || !node)
-		return CUDA_ERROR_INVALID_VALUE;
-	switch ((int)p->type) {
-	case CU_GRAPH_NODE_TYPE_KERNEL: {
-		CUDA_KERNEL_NODE_PARAMS k = from_v3(&p->kernel);
-
-		return cuGraphAddKernelNode_v2(node, g, before, n, &k);
-	}
-	case CU_GRAPH_NODE_TYPE_MEMCPY:
-		return cuGraphAddMemcpyNode(node, g, before, n, &p->memcpy.copyParams, p->memcpy.copyCtx);
-	case CU_GRAPH_NODE_TYPE_MEMSET: {
-		CUDA_MEMSET_NODE_PARAMS m = memset_v1(&p->memset);
-
-		return cuGraphAddMemsetNode(node, g, before, n, &m, or_current(p->memset.ctx));
-	}
-	case CU_GRAPH_NODE_TYPE_HOST: {
-		CUDA_HOST_NODE_PARAMS h = {p->host.fn, p->host.userData};
-
-		return cuGraphAddHostNode(node, g, before, n, &h);
-	}
-	case CU_GRAPH_NODE_TYPE_GRAPH: return cuGraphAddChildGraphNode(node, g, before, n, p->graph.graph);
-	case CU_GRAPH_NODE_TYPE_EMPTY: return cuGraphAddEmptyNode(node, g, before, n);
-	case CU_GRAPH_NODE_TYPE_EVENT_RECORD:
-		return cuGraphAddEventRecordNode(node, g, before, n, p->eventRecord.event);
-	case CU_GRAPH_NODE_TYPE_WAIT_EVENT:
-		return cuGraphAddEventWaitNode(node, g, before, n, p->eventWait.event);
-	case CU_GRAPH_NODE_TYPE_MEM_FREE: return cuGraphAddMemFreeNode(node, g, before, n, p->free.dptr);
-	default: return call_unsupported("cuGraphAddNode", "nodes of this type");
-	}
-}
-
-CUresult cuGraphAddNode_v2(CUgraphNode *node, CUgraph g, const CUgraphNode *before,
-	const CUgraphEdgeData *edges, size_t n, CUgraphNodeParams *p)
-{
-	static const CUgraphEdgeData plain;
-
-	for (size_t i = 0; edges && i < n; i++)
-		if (memcmp(&edges[i], &plain, sizeof plain))
-			return call_unsupported("cuGraphAddNode", "edges with data");
-	return cuGraphAddNode(node, g, before, n, p);
-}
-
-CUresult cuGraphNodeSetParams(CUgraphNode node, CUgraphNodeParams *p)
-{
-	CUresult r = process_check();
-
-	if (r)
-		return r;
-	if (!p)
-		return CUDA_ERROR_INVALID_VALUE;
-	switch ((int)p->type) {
-	case CU_GRAPH_NODE_TYPE_KERNEL: {
-		CUDA_KERNEL_NODE_PARAMS k = from_v3(&p->kernel);
-
-		return cuGraphKernelNodeSetParams_v2(node, &k);
-	}
-	case CU_GRAPH_NODE_TYPE_MEMCPY: return copy_set(NULL, node, &p->memcpy.copyParams, p->memcpy.copyCtx);
-	case CU_GRAPH_NODE_TYPE_MEMSET: {
-		CUDA_MEMSET_NODE_PARAMS m = memset_v1(&p->memset);
-
-		return cuGraphMemsetNodeSetParams(node, &m);
-	}
-	case CU_GRAPH_NODE_TYPE_HOST: {
-		CUDA_HOST_NODE_PARAMS h = {p->host.fn, p->host.userData};
-
-		return cuGraphHostNodeSetParams(node, &h);
-	}
-	case CU_GRAPH_NODE_TYPE_EVENT_RECORD:
-		return cuGraphEventRecordNodeSetEvent(node, p->eventRecord.event);
-	case CU_GRAPH_NODE_TYPE_WAIT_EVENT: return cuGraphEventWaitNodeSetEvent(node, p->eventWait.event);
-	default: return call_unsupported("cuGraphNodeSetParams", "nodes of this type");
-	}
-}
-
-CUresult cuGraphExecNodeSetParams(CUgraphExec e, CUgraphNode node, CUgraphNodeParams *p)
-{
-	CUresult r = process_check();
-
-	if (r)
-		return r;
-	if (!p)
-		return CUDA_ERROR_INVALID_VALUE;
-	switch ((int)p->type) {
-	case CU_GRAPH_NODE_TYPE_KERNEL: {
-		CUDA_KERNEL_NODE_PARAMS k = from_v3(&p->kernel);
-
-		return cuGraphExecKernelNodeSetParams_v2(e, node, &k);
-	}
-	case CU_GRAPH_NODE_TYPE_MEMCPY:
-		return cuGraphExecMemcpyNodeSetParams(e, node, &p->memcpy.copyParams, p->memcpy.copyCtx);
-	case CU_GRAPH_NODE_TYPE_MEMSET: {
-		CUDA_MEMSET_NODE_PARAMS m = memset_v1(&p->memset);
-
-		return cuGraphExecMemsetNodeSetParams(e, node, &m, or_current(p->memset.ctx));
-	}
-	case CU_GRAPH_NODE_TYPE_HOST: {
-		CUDA_HOST_NODE_PARAMS h = {p->host.fn, p->host.userData};
-
-		return cuGraphExecHostNodeSetParams(e, node, &h);
-	}
-	case CU_GRAPH_NODE_TYPE_GRAPH: return cuGraphExecChildGraphNodeSetParams(e, node, p->graph.graph);
-	case CU_GRAPH_NODE_TYPE_EVENT_RECORD:
-		return cuGraphExecEventRecordNodeSetEvent(e, node, p->eventRecord.event);
-	case CU_GRAPH_NODE_TYPE_WAIT_EVENT:
-		return cuGraphExecEventWaitNodeSetEvent(e, node, p->eventWait.event);
-	default: return call_unsupported("cuGraphExecNodeSetParams", "nodes of this type");
-	}
 }

@@ -22,6 +22,7 @@ static CUresult note(CUdeviceptr p, size_t size, enum range_kind kind, CUmemoryP
 	struct context *c = context_current();
 	struct range r = {.base = p, .size = size, .kind = kind, .pool = pool};
 
+	r.graph = kind == RANGE_POOL && work_capturing();
 	if (c) {
 		r.ctx = c->handle;
 		r.device = c->device;
@@ -108,8 +109,8 @@ CUresult cuMemFree_v2(CUdeviceptr dptr)
 		copy_drain();
 		r = remote_cuMemFree_v2(dptr);
 	}
-	if (r)
-		range_add(&range); /* it is still there */
+	if (r || range.graph)
+		range_add(&range); /* it is still there, or comes back */
 	return r;
 }
 
@@ -201,7 +202,7 @@ CUresult cuMemAllocFromPoolAsync(CUdeviceptr *dptr, size_t bytesize, CUmemoryPoo
 }
 
 /* Posted: of an address that the table knows as stream-ordered the driver can only say yes. Others are
- * asked about. */
+ * asked about, and those of graphs. */
 CUresult cuMemFreeAsync(CUdeviceptr dptr, CUstream hStream)
 {
 	struct context *ctx;
@@ -217,14 +218,16 @@ CUresult cuMemFreeAsync(CUdeviceptr dptr, CUstream hStream)
 	put_u64(&c.out, dptr);
 	if (!put_handle(&c, HANDLE_CUstream, hStream))
 		return handle_error(HANDLE_CUstream);
-	if (range_take(dptr, RANGE_POOL, &range)) {
+	bool graph = work_capturing() || (range_find(dptr, &range) && range.graph);
+
+	if (!graph && range_take(dptr, RANGE_POOL, &range)) {
 		r = call_post(&c);
 		if (r)
 			range_add(&range);
 	} else {
 		r = call_wait(&c);
 		r = call_end(&c, r);
-		if (!r)
+		if (!r && !graph)
 			range_take(dptr, RANGE_DEVICE, &range);
 	}
 	if (!r)

@@ -398,7 +398,7 @@ void mirror_fetch_changed(void)
 
 /* Not every number that looks like a pointer is one for the kernel to follow: a range that the server cannot
  * have is no reason to refuse the launch. */
-static CUresult look_at(const uint8_t *p, size_t offset, size_t n)
+CUresult mirror_look_at(const uint8_t *p, size_t offset, size_t n)
 {
 	CUresult r = CUDA_SUCCESS;
 	uint64_t v;
@@ -429,10 +429,10 @@ CUresult mirror_look(const struct function *f, void **params, void **extra)
 			else
 				return r;
 		}
-		return p ? look_at(p, 0, n) : r;
+		return p ? mirror_look_at(p, 0, n) : r;
 	}
 	for (unsigned i = 0; params && f->laid_out && i < f->nparams && !r; i++)
 		if (params[i])
-			r = look_at(params[i], f->offset[i], f->size[i]);
+			r = mirror_look_at(params[i], f->offset[i], f->size[i]);
 	return r;
 }

@@ -36,6 +36,8 @@ void mirror_drop_owner(const void *owner);
 
 CUresult mirror_send_changed(bool wait);
 void mirror_fetch_changed(void);
+/* Pinned memory that n bytes of parameters, `offset` bytes from their start, point to is in use from now on. */
+CUresult mirror_look_at(const uint8_t *p, size_t offset, size_t n);
 CUresult mirror_look(const struct function *f, void **params, void **extra);
 
 /* Ahead of work that may touch the memory. wait: the bytes are there when it returns. */

@@ -232,17 +232,23 @@ CUresult cuStreamGetCtx(CUstream hStream, CUcontext *pctx)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (!c)
 		return handle_error(HANDLE_CUstream);
+	if (c->green)
+		return remote_cuStreamGetCtx(hStream, pctx);
 	*pctx = c->handle;
 	return CUDA_SUCCESS;
 }
 
-/* No stream is of a green context: they are not remoted. */
 CUresult cuStreamGetCtx_v2(CUstream hStream, CUcontext *pCtx, CUgreenCtx *pGreenCtx)
 {
+	struct work *w;
 	CUcontext ctx = NULL;
-	CUresult r = cuStreamGetCtx(hStream, &ctx);
+	CUresult r = find(hStream, &w);
+	struct context *c = r ? NULL : context_of(hStream);
 
-	if (r)
+	if (!r)
+		r = c && c->green ? remote_cuStreamGetCtx_v2(hStream, pCtx, pGreenCtx)
+				  : cuStreamGetCtx(hStream, &ctx);
+	if (r || c->green)
 		return r;
 	if (pCtx)
 		*pCtx = ctx;

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Texture and surface objects: what they are made of holds a handle, so it is encoded by hand. The objects
- * themselves are the server's numbers, which kernels get as parameters.
+/* Texture and surface objects, and memory behind sparse arrays: their descriptions hold handles, so they are
+ * encoded by hand. The objects themselves are the server's numbers, which kernels get as parameters.
  *
  * Thread rule: any thread. */
 #include "devshim/call.h"
-#include "devshim/process.h"
+#include "devshim/context.h"
+#include "devshim/work.h"
 #include "wire/cuda.h"
+#include "wire/limits.h"
 #include "cuda.calls.h"
 
 /* The struct's bytes, and the handle in it apart from them. */
@@ -73,5 +75,75 @@ CUresult cuSurfObjectCreate(CUsurfObject *pSurfObject, const CUDA_RESOURCE_DESC 
 	r = made(&c, &object);
 	if (!r)
 		*pSurfObject = object;
+	return r;
+}
+
+/* ---- what an object is made of */
+
+static CUresult ask(unsigned id, CUDA_RESOURCE_DESC *d, unsigned long long object)
+{
+	CUDA_RESOURCE_DESC got = {0};
+	struct call c;
+	CUresult r = call_begin(&c, id);
+
+	if (r)
+		return r;
+	if (!d)
+		return CUDA_ERROR_INVALID_VALUE;
+	put_u64(&c.out, object);
+	r = call_wait(&c);
+	if (!r) {
+		get_bytes(&c.in, &got, sizeof got);
+		if (got.resType == CU_RESOURCE_TYPE_ARRAY)
+			got.res.array.hArray = get_handle(&c, HANDLE_CUarray);
+		else if (got.resType == CU_RESOURCE_TYPE_MIPMAPPED_ARRAY)
+			got.res.mipmap.hMipmappedArray = get_handle(&c, HANDLE_CUmipmappedArray);
+	}
+	r = call_end(&c, r);
+	if (!r)
+		*d = got;
+	return r;
+}
+
+CUresult cuTexObjectGetResourceDesc(CUDA_RESOURCE_DESC *pResDesc, CUtexObject texObject)
+{
+	return ask(CALL_cuTexObjectGetResourceDesc, pResDesc, texObject);
+}
+
+CUresult cuSurfObjectGetResourceDesc(CUDA_RESOURCE_DESC *pResDesc, CUsurfObject surfObject)
+{
+	return ask(CALL_cuSurfObjectGetResourceDesc, pResDesc, surfObject);
+}
+
+/* ---- memory behind sparse arrays */
+
+CUresult cuMemMapArrayAsync(CUarrayMapInfo *mapInfoList, unsigned int count, CUstream hStream)
+{
+	struct context *ctx;
+	struct call c;
+	CUresult r = context_check(&ctx);
+
+	if (!r && ((!mapInfoList && count) || count > LIMIT_ARRAY))
+		r = CUDA_ERROR_INVALID_VALUE;
+	if (!r)
+		r = call_begin(&c, CALL_cuMemMapArrayAsync);
+	if (r)
+		return r;
+	put_array(&c.out, count);
+	for (unsigned i = 0; i < count; i++) {
+		const CUarrayMapInfo *m = &mapInfoList[i];
+		bool array = m->resourceType == CU_RESOURCE_TYPE_ARRAY;
+
+		put_bytes(&c.out, m, sizeof *m);
+		if (!put_handle(&c, array ? HANDLE_CUarray : HANDLE_CUmipmappedArray,
+			    array ? (void *)m->resource.array : (void *)m->resource.mipmap))
+			return CUDA_ERROR_INVALID_HANDLE;
+	}
+	if (!put_handle(&c, HANDLE_CUstream, hStream))
+		return handle_error(HANDLE_CUstream);
+	r = call_wait(&c);
+	r = call_end(&c, r);
+	if (!r)
+		work_posted(work_of(hStream), c.seq);
 	return r;
 }

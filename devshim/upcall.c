@@ -12,6 +12,7 @@
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
+#include "devshim/logs.h"
 #include "devshim/process.h"
 #include "devshim/transfer.h"
 #include "wire/frame.h"
@@ -21,7 +22,6 @@
 
 #define BUFFER (LIMIT_UPCALL + LIMIT_REPLY + sizeof(struct frame))
 #define BUCKETS 256
-#define UPCALL_HEAD 16          /* bytes that the server keeps for an UPCALL's head beside its deliveries */
 #define DRAIN_MS 2000           /* the text is in the daemon already */
 
 struct function {
@@ -37,6 +37,7 @@ struct turn {
 	struct turn *next;
 	struct function fn;
 	uint64_t seq;               /* of the upcall */
+	uint64_t value[UPCALL_VALUES];
 };
 
 static struct {
@@ -53,6 +54,7 @@ static struct {
 		.turns_end = &upcall.turns,
 	.turn_came = PTHREAD_COND_INITIALIZER};
 static _Thread_local bool inside __attribute__((tls_model("initial-exec")));
+static uint64_t values[UPCALL_VALUES];  /* of the turn under way; its thread's */
 
 static void print(int fd, const uint8_t *p, size_t n)
 {
@@ -88,12 +90,13 @@ static bool take(uint64_t id, struct function *out)
 	return found;
 }
 
-static bool queue_turn(const struct function *fn, uint64_t seq)
+static bool queue_turn(const struct function *fn, uint64_t seq, const uint64_t *value)
 {
 	struct turn *t = malloc(sizeof *t);
 	if (!t)
 		return false;
 	*t = (struct turn){.fn = *fn, .seq = seq};
+	memcpy(t->value, value, sizeof t->value);
 	pthread_mutex_lock(&upcall.lock);
 	*upcall.turns_end = t;
 	upcall.turns_end = &t->next;
@@ -116,6 +119,7 @@ static void *turns(void *unused)
 		bool over = upcall.over;
 		pthread_mutex_unlock(&upcall.lock);
 		if (!over && t) {
+			memcpy(values, t->value, sizeof values);
 			t->fn.run(t->fn.arg);
 			int e = channel_upcall_done(t->seq);
 			if (e)
@@ -131,7 +135,9 @@ static int run(const struct frame *f, const uint8_t *head, const uint8_t *bulk)
 {
 	struct msg m;
 	msg_init(&m, (void *)head, f->head_len);
-	uint64_t id = get_u64(&m);
+	uint64_t id = get_u64(&m), value[UPCALL_VALUES] = {0};
+	for (unsigned i = 0; i < UPCALL_VALUES && m.len < m.cap; i++)
+		value[i] = get_u64(&m);
 	if (!get_end(&m))
 		return -EPROTO;
 	int64_t used = transfer_deliver(f, bulk, LIMIT_UPCALL - sizeof *f - UPCALL_HEAD, 0);
@@ -141,7 +147,7 @@ static int run(const struct frame *f, const uint8_t *head, const uint8_t *bulk)
 	struct function fn;
 	if (take(id, &fn)) {
 		if (fn.foreign)
-			return queue_turn(&fn, f->seq) ? 0 : -ENOMEM;
+			return queue_turn(&fn, f->seq, value) ? 0 : -ENOMEM;
 		fn.run(fn.arg);
 	} else {
 		log_warning("the server asks for a host function that is gone: %llu", (unsigned long long)id);
@@ -161,7 +167,11 @@ static int frames(const uint8_t *p, size_t n)
 			return -EPROTO;
 		const uint8_t *head = p + sizeof f, *bulk = head + f.head_len;
 		if (f.kind == FRAME_OUTPUT) {
-			print(f.flags & FRAME_STDERR ? STDERR_FILENO : STDOUT_FILENO, bulk, f.bulk_len);
+			if (f.flags & FRAME_LOG)
+				logs_take(bulk, f.bulk_len);
+			else
+				print(f.flags & FRAME_STDERR ? STDERR_FILENO : STDOUT_FILENO, bulk,
+						f.bulk_len);
 			pthread_mutex_lock(&upcall.lock);
 			upcall.printed++;
 			pthread_cond_broadcast(&upcall.printed_more);
@@ -249,6 +259,8 @@ void upcall_drop(uint64_t id)
 	pthread_mutex_unlock(&upcall.lock);
 	errno = saved;
 }
+
+uint64_t upcall_value(unsigned i) { return i < UPCALL_VALUES ? values[i] : 0; }
 
 bool upcall_inside(void) { return inside; }
 

@@ -16,6 +16,8 @@
 uint64_t upcall_new(void (*run)(void *arg), void *arg, bool once, bool foreign);
 /* Forgets one. */
 void upcall_drop(uint64_t id);
+/* A number that came for the host function that runs: by that, while it runs. */
+uint64_t upcall_value(unsigned i);
 /* True on the upcall thread: CUDA calls are not allowed inside a host function. */
 bool upcall_inside(void);
 /* After an answer: waits until what kernels printed before it is on standard output. `sent`: the number that

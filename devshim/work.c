@@ -34,6 +34,7 @@ static _Thread_local struct stream_set *recent;
 static pthread_mutex_t room_lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t room = PTHREAD_COND_INITIALIZER;
 static _Atomic int waiting;
+static _Atomic bool shared; /* see work_share */
 
 static void raise_to(_Atomic uint64_t *v, uint64_t to)
 {
@@ -141,6 +142,11 @@ __attribute__((constructor)) static void watch_streams(void)
 	handle_on_drop(HANDLE_CUstream, stream_dropped);
 }
 
+void work_share(void)
+{
+	atomic_store(&shared, true);
+}
+
 void work_posted(struct work *w, uint64_t seq)
 {
 	if (!w)
@@ -196,7 +202,8 @@ bool work_is_gated(struct work *w)
 }
 bool work_is_busy(struct work *w)
 {
-	return !w || work_capturing() || any_before(w, busy);
+	return !w || work_capturing() || atomic_load_explicit(&shared, memory_order_relaxed) ||
+	       any_before(w, busy);
 }
 
 bool work_context_busy(struct context *c)
@@ -204,7 +211,7 @@ bool work_context_busy(struct context *c)
 	struct stream_set *s = set_find(c);
 	bool any;
 
-	if (work_capturing())
+	if (work_capturing() || atomic_load_explicit(&shared, memory_order_relaxed))
 		return true;
 	if (!s)
 		return false;

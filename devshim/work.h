@@ -61,6 +61,9 @@ static inline bool work_is_full(struct work *w)
 	       !work_wait_room(w);
 }
 
+/* From now on nothing is answered from here: contexts share work in ways that only the driver knows. */
+void work_share(void);
+
 /* True when the stream, or one that it waits for by the rules of the default stream, may have unfinished
  * work. */
 bool work_is_busy(struct work *w);

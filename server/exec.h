@@ -89,6 +89,10 @@ void session_deliveries(struct exec *x);
  * never: the process ends with the connection). Finished transfers go ahead of it, so that the host
  * function sees the bytes: UPCALL's `deliveries` and bulk are like a REPLY's. */
 void session_upcall(struct session *s, uint64_t id, bool wait);
+/* The same without waiting, with UPCALL_VALUES numbers for the function. */
+void session_upcall_with(struct session *s, uint64_t id, const uint64_t *values);
+/* Sends a message of the driver's log, which the program has before the answer to the record that is run. */
+void session_log(struct session *s, unsigned level, const char *text, size_t n);
 
 /* Ends the session: tells the program `code` and the text, logs one line. Does not return. */
 _Noreturn void session_end(struct session *s, CUresult code, const char *fmt,

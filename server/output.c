@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What kernels print: at a synchronisation the driver writes it to standard output, and failed assertions
+/* What the driver tells the program: messages of its log, and what kernels print. At a synchronisation the driver writes it to standard output, and failed assertions
  * to standard error; in a session both are pipes. The text goes to the program before the reply of the call
  * that synchronised. The reader drains them too, so that a driver that prints more than a pipe holds is not
  * stuck. The log has a descriptor of its own.
@@ -55,21 +55,42 @@ int output_open(struct session *s)
 	return redirect(STDERR_FILENO, &s->errors);
 }
 
+/* Under the lock: one frame. */
+static void send(struct session *s, unsigned flags, const struct iovec *text, int n)
+{
+	struct frame f = {.kind = FRAME_OUTPUT, .flags = flags};
+	struct iovec v[3] = {{&f, sizeof f}};
+
+	for (int i = 0; i < n; i++) {
+		v[1 + i] = text[i];
+		f.bulk_len += text[i].iov_len;
+	}
+	send_frame(s, v, 1 + n);
+	atomic_fetch_add(&s->outputs, 1);
+}
+
+void session_log(struct session *s, unsigned level, const char *text, size_t n)
+{
+	uint8_t first = level;
+	struct iovec v[2] = {{&first, 1}, {(void *)text, n < PIECE - 1 ? n : PIECE - 1}};
+
+	pthread_mutex_lock(&s->output_lock);
+	send(s, FRAME_LOG, v, 2);
+	pthread_mutex_unlock(&s->output_lock);
+}
+
 /* Under the lock. */
 static void drain(struct session *s, int fd, unsigned flags)
 {
 	for (;;) {
 		uint8_t text[PIECE];
 		ssize_t n = read(fd, text, sizeof text);
-		struct frame f = {.kind = FRAME_OUTPUT, .flags = flags, .bulk_len = n > 0 ? n : 0};
-		struct iovec v[2] = {{&f, sizeof f}, {text, f.bulk_len}};
 
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n <= 0)
 			break;
-		send_frame(s, v, 2);
-		atomic_fetch_add(&s->outputs, 1);
+		send(s, flags, &(struct iovec){text, n}, 1);
 	}
 }
 

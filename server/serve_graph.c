@@ -42,8 +42,7 @@ CUresult serve_cuStreamGetCaptureInfo_v3(struct exec *x)
 	return r;
 }
 
-/* The nodes that another depends on, as in a record: an array of handles. */
-static bool get_nodes(struct exec *x, CUgraphNode **nodes, size_t *n)
+bool get_nodes(struct exec *x, CUgraphNode **nodes, size_t *n)
 {
 	*n = get_array(&x->in, LIMIT_ARRAY);
 	*nodes = exec_alloc(x, (*n + 1) * sizeof **nodes);
@@ -52,7 +51,7 @@ static bool get_nodes(struct exec *x, CUgraphNode **nodes, size_t *n)
 	return *nodes && !x->in.bad;
 }
 
-/* [graph, dependencies, kernel] */
+/* [graph, dependencies, kernel: context, function, shape] */
 CUresult serve_cuGraphAddKernelNode_v2(struct exec *x)
 {
 	CUgraph g = exec_handle(x, HANDLE_CUgraph);
@@ -94,7 +93,7 @@ CUresult serve_cuGraphExecKernelNodeSetParams_v2(struct exec *x)
 	return x->bad_handle ? x->handle_code : drv.cuGraphExecKernelNodeSetParams_v2(e, node, &p);
 }
 
-/* [node] -> [function, shape], bulk: the packed parameters */
+/* [node] -> [function, shape, context], bulk: the packed parameters */
 CUresult serve_cuGraphKernelNodeGetParams_v2(struct exec *x)
 {
 	CUgraphNode node = exec_handle(x, HANDLE_CUgraphNode);
@@ -143,6 +142,7 @@ CUresult serve_cuGraphKernelNodeGetParams_v2(struct exec *x)
 	put_u64(&x->out, p.blockDimY);
 	put_u64(&x->out, p.blockDimZ);
 	put_u64(&x->out, p.sharedMemBytes);
+	exec_put_handle(x, HANDLE_CUcontext, p.ctx);
 	x->bulk = bytes;
 	x->bulk_len = n;
 	return CUDA_SUCCESS;

@@ -147,10 +147,11 @@ CUresult serve_cuOccupancyMaxActiveClusters(struct exec *x)
 	return serve_clusters(x, drv.cuOccupancyMaxActiveClusters);
 }
 
-/* Kernel nodes of graphs: function, shape without a stream, packed parameters. */
+/* Kernel nodes of graphs: context, function, shape without a stream, packed parameters. */
 bool get_kernel_node(struct exec *x, CUDA_KERNEL_NODE_PARAMS *p)
 {
 	struct launch *l = exec_alloc(x, sizeof *l);
+	CUcontext ctx = exec_handle(x, HANDLE_CUcontext);
 
 	if (!l || !get_launch(x, l, false))
 		return false;
@@ -164,6 +165,65 @@ bool get_kernel_node(struct exec *x, CUDA_KERNEL_NODE_PARAMS *p)
 		.blockDimZ = l->config.blockDimZ,
 		.sharedMemBytes = l->config.sharedMemBytes,
 		.extra = l->size ? l->extra : NULL,
+		.ctx = ctx,
 	};
 	return true;
+}
+
+/* ---- one launch on several devices: [an array of function, shape with stream, bytes of parameters, flags], bulk:
+ * the parameters of all, one after another. The call takes no packed buffers. */
+
+static void **unpack(struct exec *x, CUfunction f, uint8_t *bytes, size_t n)
+{
+	void **params = exec_alloc(x, (n + 1) * sizeof *params);
+	size_t off, size;
+
+	for (size_t i = 0; params && i < n && !drv.cuFuncGetParamInfo(f, i, &off, &size); i++) {
+		if (off > n || size > n - off)
+			return NULL;
+		params[i] = bytes + off;
+	}
+	return params;
+}
+
+CUresult serve_cuLaunchCooperativeKernelMultiDevice(struct exec *x)
+{
+	size_t n = get_array(&x->in, LIMIT_DEVICES), used = 0;
+	CUDA_LAUNCH_PARAMS *p = exec_alloc(x, (n + 1) * sizeof *p);
+	size_t *bytes = exec_alloc(x, (n + 1) * sizeof *bytes);
+
+	for (size_t i = 0; p && bytes && i < n; i++) {
+		CUlaunchConfig c = {0};
+
+		p[i].function = exec_handle(x, HANDLE_CUfunction);
+		get_shape(x, &c);
+		p[i].gridDimX = c.gridDimX;
+		p[i].gridDimY = c.gridDimY;
+		p[i].gridDimZ = c.gridDimZ;
+		p[i].blockDimX = c.blockDimX;
+		p[i].blockDimY = c.blockDimY;
+		p[i].blockDimZ = c.blockDimZ;
+		p[i].sharedMemBytes = c.sharedMemBytes;
+		p[i].hStream = c.hStream;
+		bytes[i] = get_u64(&x->in);
+		if (bytes[i] > LIMIT_PARAMS)
+			return SERVE_BAD;
+		used += bytes[i];
+	}
+	unsigned flags = (unsigned)get_u64(&x->in);
+
+	if (!p || !bytes || !get_end(&x->in) || used != x->frame.bulk_len)
+		return SERVE_BAD;
+	uint8_t *bulk = exec_bulk_all(x, (size_t)LIMIT_DEVICES * LIMIT_PARAMS);
+
+	if (!bulk)
+		return SERVE_BAD;
+	if (x->bad_handle)
+		return x->handle_code;
+	for (size_t i = 0; i < n; bulk += bytes[i], i++) {
+		p[i].kernelParams = bytes[i] ? unpack(x, p[i].function, bulk, bytes[i]) : NULL;
+		if (bytes[i] && !p[i].kernelParams)
+			return SERVE_BAD;
+	}
+	return drv.cuLaunchCooperativeKernelMultiDevice(p, (unsigned)n, flags);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Attributes of memory pools, and texture and surface objects, whose descriptions hold handles. Thread
- * rule: as exec.h; no state. */
+/* Attributes of memory pools; texture and surface objects and the mapping of arrays, whose descriptions hold
+ * handles. Thread rule: as exec.h; no state. */
 #include "server/exec.h"
 #include "wire/limits.h"
 #include "cuda.calls.h"
@@ -96,4 +96,70 @@ CUresult serve_cuSurfObjectCreate(struct exec *x)
 	if (!r)
 		put_u64(&x->out, object);
 	return r;
+}
+
+/* The struct's bytes without handles and what they name apart, as in the other direction. */
+static void put_resource(struct exec *x, CUDA_RESOURCE_DESC *d)
+{
+	void *array = NULL;
+	unsigned type = HANDLE_NONE;
+
+	if (d->resType == CU_RESOURCE_TYPE_ARRAY) {
+		type = HANDLE_CUarray;
+		array = d->res.array.hArray;
+		d->res.array.hArray = NULL;
+	} else if (d->resType == CU_RESOURCE_TYPE_MIPMAPPED_ARRAY) {
+		type = HANDLE_CUmipmappedArray;
+		array = d->res.mipmap.hMipmappedArray;
+		d->res.mipmap.hMipmappedArray = NULL;
+	}
+	put_bytes(&x->out, d, sizeof *d);
+	if (type != HANDLE_NONE)
+		exec_put_handle(x, type, array);
+}
+
+static CUresult serve_resource(struct exec *x, CUresult (*get)(CUDA_RESOURCE_DESC *, unsigned long long))
+{
+	unsigned long long object = get_u64(&x->in);
+	CUDA_RESOURCE_DESC d = {0};
+
+	if (!get_end(&x->in))
+		return SERVE_BAD;
+	CUresult r = get(&d, object);
+
+	if (!r)
+		put_resource(x, &d);
+	return r;
+}
+
+CUresult serve_cuTexObjectGetResourceDesc(struct exec *x)
+{
+	return serve_resource(x, drv.cuTexObjectGetResourceDesc);
+}
+
+CUresult serve_cuSurfObjectGetResourceDesc(struct exec *x)
+{
+	return serve_resource(x, drv.cuSurfObjectGetResourceDesc);
+}
+
+/* [an array of the struct's bytes and its array in turn, stream] */
+CUresult serve_cuMemMapArrayAsync(struct exec *x)
+{
+	size_t n = get_array(&x->in, LIMIT_ARRAY);
+	CUarrayMapInfo *maps = exec_alloc(x, (n + 1) * sizeof *maps);
+
+	for (size_t i = 0; maps && i < n; i++) {
+		CUarrayMapInfo *m = &maps[i];
+
+		get_bytes(&x->in, m, sizeof *m);
+		if (m->resourceType == CU_RESOURCE_TYPE_ARRAY)
+			m->resource.array = exec_handle(x, HANDLE_CUarray);
+		else
+			m->resource.mipmap = exec_handle(x, HANDLE_CUmipmappedArray);
+	}
+	CUstream stream = exec_handle(x, HANDLE_CUstream);
+
+	if (!maps || !get_end(&x->in))
+		return SERVE_BAD;
+	return x->bad_handle ? x->handle_code : drv.cuMemMapArrayAsync(maps, (unsigned)n, stream);
 }

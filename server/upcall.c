@@ -40,10 +40,10 @@ static void await(struct session *s, struct upcall *u)
 	pthread_mutex_unlock(&s->upcall_lock);
 }
 
-void session_upcall(struct session *s, uint64_t id, bool wait)
+static void ask(struct session *s, uint64_t id, const uint64_t *values, bool wait)
 {
 	struct upcall u = {0};
-	uint8_t head[16];
+	uint8_t head[UPCALL_HEAD];
 	struct msg m;
 	struct gathered *g;
 	struct frame f = {.kind = FRAME_UPCALL};
@@ -59,6 +59,8 @@ void session_upcall(struct session *s, uint64_t id, bool wait)
 	pthread_mutex_unlock(&s->upcall_lock);
 	msg_init(&m, head, sizeof head);
 	put_u64(&m, id);
+	for (unsigned i = 0; values && i < UPCALL_VALUES; i++)
+		put_u64(&m, values[i]);
 	f.head_len = v[1].iov_len = m.len;
 	g = later_gather(s, LIMIT_UPCALL - sizeof f - sizeof head, true);
 	f.ctx = (uint32_t)atomic_load(&s->delivered);
@@ -75,4 +77,14 @@ void session_upcall(struct session *s, uint64_t id, bool wait)
 		baton_wake(s);
 		await(s, &u);
 	}
+}
+
+void session_upcall(struct session *s, uint64_t id, bool wait)
+{
+	ask(s, id, NULL, wait);
+}
+
+void session_upcall_with(struct session *s, uint64_t id, const uint64_t *values)
+{
+	ask(s, id, values, false);
 }

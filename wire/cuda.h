@@ -94,10 +94,8 @@ CUresult cuLinkAddFile_v2(CUlinkState state, CUjitInputType type, const char *pa
 		unsigned int numOptions, CUjit_option *options, void **optionValues) LOCAL SINCE(6050);
 CUresult cuLinkComplete(CUlinkState state, void **cubinOut, size_t *sizeOut) HAND SINCE(5050);
 CUresult cuLinkDestroy(CUlinkState state) HAND SINCE(5050);
-CUresult cuModuleGetTexRef(CUtexref *pTexRef, CUmodule hmod, const char *name STRING)
-		UNSUPPORTED("texture references are not remoted") SINCE(2000);
-CUresult cuModuleGetSurfRef(CUsurfref *pSurfRef, CUmodule hmod, const char *name STRING)
-		UNSUPPORTED("texture references are not remoted") SINCE(3000);
+CUresult cuModuleGetTexRef(CUtexref *pTexRef, CUmodule hmod, const char *name STRING) SINCE(2000);
+CUresult cuModuleGetSurfRef(CUsurfref *pSurfRef, CUmodule hmod, const char *name STRING) SINCE(3000);
 CUresult cuLibraryLoadData(CUlibrary *library, const void *code, CUjit_option *jitOptions,
 		void **jitOptionsValues, unsigned int numJitOptions,
 		CUlibraryOption *libraryOptions, void **libraryOptionValues,
@@ -119,7 +117,7 @@ CUresult cuLibraryGetGlobal(CUdeviceptr *dptr OPTIONAL, size_t *bytes OPTIONAL, 
 CUresult cuLibraryGetManaged(CUdeviceptr *dptr, size_t *bytes, CUlibrary library, const char *name STRING)
 		SHIM SERVE SINCE(12000);
 CUresult cuLibraryGetUnifiedFunction(void **fptr, CUlibrary library, const char *symbol)
-		UNSUPPORTED("the legacy interface is not remoted") SINCE(12000);
+		UNSUPPORTED("its code would have to run on both machines") SINCE(12000);
 CUresult cuKernelGetAttribute(int *pi, CUfunction_attribute attrib, CUkernel kernel, CUdevice dev)
 		CACHED("cuKernelSetAttribute") SINCE(12000);
 CUresult cuKernelSetAttribute(CUfunction_attribute attrib, int val, CUkernel kernel, CUdevice dev)
@@ -141,9 +139,9 @@ CUresult cuMemHostGetDevicePointer_v2(CUdeviceptr *pdptr, void *p, unsigned int 
 CUresult cuMemHostGetFlags(unsigned int *pFlags, void *p) LOCAL SINCE(2030);
 CUresult cuMemAllocManaged(CUdeviceptr *dptr, size_t bytesize, unsigned int flags) HAND SINCE(6000);
 CUresult cuDeviceRegisterAsyncNotification(CUdevice device, CUasyncCallback callbackFunc, void *userData,
-		CUasyncCallbackHandle *callback) UNSUPPORTED("driver call-backs are not remoted") SINCE(12040);
-CUresult cuDeviceUnregisterAsyncNotification(CUdevice device, CUasyncCallbackHandle callback)
-		UNSUPPORTED("driver call-backs are not remoted") SINCE(12040);
+		CUasyncCallbackHandle *callback) HAND SINCE(12040);
+CUresult cuDeviceUnregisterAsyncNotification(CUdevice device, CUasyncCallbackHandle callback) HAND
+		SINCE(12040);
 CUresult cuDeviceGetByPCIBusId(CUdevice *dev, const char *pciBusId STRING) LOCAL SINCE(4010);
 CUresult cuDeviceGetPCIBusId(char *pciBusId, int len, CUdevice dev) LOCAL SINCE(4010);
 CUresult cuIpcGetEventHandle(CUipcEventHandle *pHandle, CUevent event) HAND SINCE(4010);
@@ -275,27 +273,20 @@ CUresult cuFuncGetParamInfo(CUfunction func, size_t paramIndex, size_t *paramOff
 		LOCAL SINCE(12040);
 CUresult cuFuncIsLoaded(CUfunctionLoadingState *state, CUfunction function) LOCAL SINCE(12040);
 CUresult cuFuncLoad(CUfunction function) LOCAL SINCE(12040);
-CUresult cuLaunchCooperativeKernelMultiDevice(CUDA_LAUNCH_PARAMS *launchParamsList,
-		unsigned int numDevices, unsigned int flags) UNSUPPORTED("the legacy interface is not remoted") SINCE(9000);
-CUresult cuFuncSetBlockShape(CUfunction hfunc, int x, int y, int z)
-		UNSUPPORTED("the legacy interface is not remoted") SINCE(2000);
-CUresult cuFuncSetSharedSize(CUfunction hfunc, unsigned int bytes)
-		UNSUPPORTED("the legacy interface is not remoted") SINCE(2000);
-CUresult cuParamSetSize(CUfunction hfunc, unsigned int numbytes)
-		UNSUPPORTED("the legacy interface is not remoted") SINCE(2000);
-CUresult cuParamSeti(CUfunction hfunc, int offset, unsigned int value)
-		UNSUPPORTED("the legacy interface is not remoted") SINCE(2000);
-CUresult cuParamSetf(CUfunction hfunc, int offset, float value)
-		UNSUPPORTED("the legacy interface is not remoted") SINCE(2000);
-CUresult cuParamSetv(CUfunction hfunc, int offset, void *ptr, unsigned int numbytes)
-		UNSUPPORTED("the legacy interface is not remoted") SINCE(2000);
-CUresult cuLaunch(CUfunction f) UNSUPPORTED("the legacy interface is not remoted") SINCE(2000);
-CUresult cuLaunchGrid(CUfunction f, int grid_width, int grid_height)
-		UNSUPPORTED("the legacy interface is not remoted") SINCE(2000);
-CUresult cuLaunchGridAsync(CUfunction f, int grid_width, int grid_height, CUstream hStream)
-		UNSUPPORTED("the legacy interface is not remoted") SINCE(2000);
-CUresult cuParamSetTexRef(CUfunction hfunc, int texunit, CUtexref hTexRef)
-		UNSUPPORTED("texture references are not remoted") SINCE(2000);
+CUresult cuLaunchCooperativeKernelMultiDevice(CUDA_LAUNCH_PARAMS *launchParamsList, unsigned int
+		numDevices, unsigned int flags) HAND SINCE(9000);
+CUresult cuFuncSetBlockShape(CUfunction hfunc, int width, int height, int depth) SINCE(2000);
+CUresult cuFuncSetSharedSize(CUfunction hfunc, unsigned int bytes) SINCE(2000);
+CUresult cuParamSetSize(CUfunction hfunc, unsigned int numbytes) SINCE(2000);
+CUresult cuParamSeti(CUfunction hfunc, int offset, unsigned int value) SINCE(2000);
+CUresult cuParamSetf(CUfunction hfunc, int offset, float value) SINCE(2000);
+CUresult cuParamSetv(CUfunction hfunc, int offset, void *ptr BYTES(numbytes) IN, unsigned int numbytes)
+		SHIM SINCE(2000);
+CUresult cuLaunch(CUfunction f) SHIM SINCE(2000);
+CUresult cuLaunchGrid(CUfunction f, int grid_width, int grid_height) SHIM SINCE(2000);
+CUresult cuLaunchGridAsync(CUfunction f, int grid_width, int grid_height, CUstream hStream) SHIM
+		SINCE(2000);
+CUresult cuParamSetTexRef(CUfunction hfunc, int texunit, CUtexref hTexRef) SINCE(2000);
 CUresult cuFuncSetSharedMemConfig(CUfunction hfunc, CUsharedconfig config) LOCAL SINCE(4020);
 CUresult cuGraphCreate(CUgraph *phGraph, unsigned int flags) SINCE(10000);
 CUresult cuGraphAddKernelNode_v2(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies,
@@ -360,31 +351,28 @@ CUresult cuGraphExternalSemaphoresWaitNodeGetParams(CUgraphNode hNode,
 CUresult cuGraphExternalSemaphoresWaitNodeSetParams(CUgraphNode hNode,
 		const CUDA_EXT_SEM_WAIT_NODE_PARAMS *nodeParams)
 		UNSUPPORTED("graphics and video interoperability") SINCE(11020);
-CUresult cuGraphAddBatchMemOpNode(CUgraphNode *phGraphNode, CUgraph hGraph,
-		const CUgraphNode *dependencies, size_t numDependencies,
-		const CUDA_BATCH_MEM_OP_NODE_PARAMS *nodeParams)
-		UNSUPPORTED("this part of the graph interface is not remoted") SINCE(11070);
+CUresult cuGraphAddBatchMemOpNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode
+		*dependencies, size_t numDependencies, const CUDA_BATCH_MEM_OP_NODE_PARAMS *nodeParams)
+		HAND SINCE(11070);
 CUresult cuGraphBatchMemOpNodeGetParams(CUgraphNode hNode, CUDA_BATCH_MEM_OP_NODE_PARAMS *nodeParams_out)
-		UNSUPPORTED("this part of the graph interface is not remoted") SINCE(11070);
-CUresult cuGraphBatchMemOpNodeSetParams(CUgraphNode hNode, const CUDA_BATCH_MEM_OP_NODE_PARAMS *nodeParams)
-		UNSUPPORTED("this part of the graph interface is not remoted") SINCE(11070);
-CUresult cuGraphExecBatchMemOpNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode,
-		const CUDA_BATCH_MEM_OP_NODE_PARAMS *nodeParams)
-		UNSUPPORTED("this part of the graph interface is not remoted") SINCE(11070);
+		HAND SINCE(11070);
+CUresult cuGraphBatchMemOpNodeSetParams(CUgraphNode hNode, const CUDA_BATCH_MEM_OP_NODE_PARAMS
+		*nodeParams) HAND SINCE(11070);
+CUresult cuGraphExecBatchMemOpNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode, const
+		CUDA_BATCH_MEM_OP_NODE_PARAMS *nodeParams) HAND SINCE(11070);
 CUresult cuGraphAddMemAllocNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies,
-		size_t numDependencies, CUDA_MEM_ALLOC_NODE_PARAMS *nodeParams)
-		UNSUPPORTED("this part of the graph interface is not remoted") SINCE(11040);
-CUresult cuGraphMemAllocNodeGetParams(CUgraphNode hNode, CUDA_MEM_ALLOC_NODE_PARAMS *params_out)
-		UNSUPPORTED("this part of the graph interface is not remoted") SINCE(11040);
+		size_t numDependencies, CUDA_MEM_ALLOC_NODE_PARAMS *nodeParams) HAND SINCE(11040);
+CUresult cuGraphMemAllocNodeGetParams(CUgraphNode hNode, CUDA_MEM_ALLOC_NODE_PARAMS *params_out) HAND
+		SINCE(11040);
 CUresult cuGraphAddMemFreeNode(CUgraphNode *phGraphNode, CUgraph hGraph,
 		const CUgraphNode *dependencies COUNT(numDependencies) OPTIONAL,
 		size_t numDependencies, CUdeviceptr dptr) SINCE(11040);
 CUresult cuGraphMemFreeNodeGetParams(CUgraphNode hNode, CUdeviceptr *dptr_out) SINCE(11040);
 CUresult cuDeviceGraphMemTrim(CUdevice device) SINCE(11040);
-CUresult cuDeviceGetGraphMemAttribute(CUdevice device, CUgraphMem_attribute attr, void *value)
-		UNSUPPORTED("this part of the graph interface is not remoted") SINCE(11040);
-CUresult cuDeviceSetGraphMemAttribute(CUdevice device, CUgraphMem_attribute attr, void *value)
-		UNSUPPORTED("this part of the graph interface is not remoted") SINCE(11040);
+CUresult cuDeviceGetGraphMemAttribute(CUdevice device, CUgraphMem_attribute attr, void *value BYTES(8))
+		SINCE(11040);
+CUresult cuDeviceSetGraphMemAttribute(CUdevice device, CUgraphMem_attribute attr, void *value BYTES(8) IN)
+		SINCE(11040);
 CUresult cuGraphClone(CUgraph *phGraphClone, CUgraph originalGraph) SINCE(10000);
 CUresult cuGraphNodeFindInClone(CUgraphNode *phNode, CUgraphNode hOriginalNode, CUgraph hClonedGraph)
 		SINCE(10000);
@@ -446,19 +434,17 @@ CUresult cuGraphKernelNodeGetAttribute(CUgraphNode hNode, CUkernelNodeAttrID att
 		CUkernelNodeAttrValue *value_out RAW) SINCE(11000);
 CUresult cuGraphKernelNodeSetAttribute(CUgraphNode hNode, CUkernelNodeAttrID attr,
 		const CUkernelNodeAttrValue *value RAW) SINCE(11000);
-CUresult cuGraphDebugDotPrint(CUgraph hGraph, const char *path, unsigned int flags)
-		UNSUPPORTED("this part of the graph interface is not remoted") SINCE(11030);
-CUresult cuUserObjectCreate(CUuserObject *object_out, void *ptr, CUhostFn destroy,
-		unsigned int initialRefcount, unsigned int flags) UNSUPPORTED("not remoted") SINCE(11030);
-CUresult cuUserObjectRetain(CUuserObject object, unsigned int count) UNSUPPORTED("not remoted") SINCE(11030);
-CUresult cuUserObjectRelease(CUuserObject object, unsigned int count) UNSUPPORTED("not remoted") SINCE(11030);
-CUresult cuGraphRetainUserObject(CUgraph graph, CUuserObject object, unsigned int count, unsigned int flags)
-		UNSUPPORTED("this part of the graph interface is not remoted") SINCE(11030);
-CUresult cuGraphReleaseUserObject(CUgraph graph, CUuserObject object, unsigned int count)
-		UNSUPPORTED("this part of the graph interface is not remoted") SINCE(11030);
+CUresult cuGraphDebugDotPrint(CUgraph hGraph, const char *path, unsigned int flags) HAND SINCE(11030);
+CUresult cuUserObjectCreate(CUuserObject *object_out, void *ptr, CUhostFn destroy, unsigned int
+		initialRefcount, unsigned int flags) HAND SINCE(11030);
+CUresult cuUserObjectRetain(CUuserObject object, unsigned int count) SINCE(11030);
+CUresult cuUserObjectRelease(CUuserObject object, unsigned int count) SINCE(11030);
+CUresult cuGraphRetainUserObject(CUgraph graph, CUuserObject object, unsigned int count, unsigned int
+		flags) SINCE(11030);
+CUresult cuGraphReleaseUserObject(CUgraph graph, CUuserObject object, unsigned int count) SINCE(11030);
 CUresult cuGraphAddNode_v2(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies,
 		const CUgraphEdgeData *dependencyData, size_t numDependencies,
-		CUgraphNodeParams *nodeParams) LOCAL SINCE(12030);
+		CUgraphNodeParams *nodeParams) HAND SINCE(12030);
 CUresult cuGraphNodeSetParams(CUgraphNode hNode, CUgraphNodeParams *nodeParams)
 		LOCAL SINCE(12020);
 CUresult cuGraphExecNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode, CUgraphNodeParams *nodeParams)
@@ -483,105 +469,87 @@ CUresult cuOccupancyMaxPotentialClusterSize(int *clusterSize, CUfunction func, c
 		HAND SINCE(11070);
 CUresult cuOccupancyMaxActiveClusters(int *numClusters, CUfunction func, const CUlaunchConfig *config)
 		HAND SINCE(11070);
-CUresult cuTexRefSetArray(CUtexref hTexRef, CUarray hArray, unsigned int Flags)
-		UNSUPPORTED("texture references are not remoted") SINCE(2000);
+CUresult cuTexRefSetArray(CUtexref hTexRef, CUarray hArray, unsigned int Flags) SINCE(2000);
 CUresult cuTexRefSetMipmappedArray(CUtexref hTexRef, CUmipmappedArray hMipmappedArray, unsigned int Flags)
-		UNSUPPORTED("texture references are not remoted") SINCE(5000);
-CUresult cuTexRefSetAddress_v2(size_t *ByteOffset, CUtexref hTexRef, CUdeviceptr dptr, size_t bytes)
-		UNSUPPORTED("texture references are not remoted") SINCE(3020);
+		SINCE(5000);
+CUresult cuTexRefSetAddress_v2(size_t *ByteOffset OPTIONAL, CUtexref hTexRef, CUdeviceptr dptr, size_t
+		bytes) SINCE(3020);
 CUresult cuTexRefSetAddress2D_v3(CUtexref hTexRef, const CUDA_ARRAY_DESCRIPTOR *desc, CUdeviceptr dptr,
-		size_t Pitch) UNSUPPORTED("texture references are not remoted") SINCE(4010);
-CUresult cuTexRefSetFormat(CUtexref hTexRef, CUarray_format fmt, int NumPackedComponents)
-		UNSUPPORTED("texture references are not remoted") SINCE(2000);
-CUresult cuTexRefSetAddressMode(CUtexref hTexRef, int dim, CUaddress_mode am)
-		UNSUPPORTED("texture references are not remoted") SINCE(2000);
-CUresult cuTexRefSetFilterMode(CUtexref hTexRef, CUfilter_mode fm)
-		UNSUPPORTED("texture references are not remoted") SINCE(2000);
-CUresult cuTexRefSetMipmapFilterMode(CUtexref hTexRef, CUfilter_mode fm)
-		UNSUPPORTED("texture references are not remoted") SINCE(5000);
-CUresult cuTexRefSetMipmapLevelBias(CUtexref hTexRef, float bias)
-		UNSUPPORTED("texture references are not remoted") SINCE(5000);
-CUresult cuTexRefSetMipmapLevelClamp(CUtexref hTexRef, float minMipmapLevelClamp, float maxMipmapLevelClamp)
-		UNSUPPORTED("texture references are not remoted") SINCE(5000);
-CUresult cuTexRefSetMaxAnisotropy(CUtexref hTexRef, unsigned int maxAniso)
-		UNSUPPORTED("texture references are not remoted") SINCE(5000);
-CUresult cuTexRefSetBorderColor(CUtexref hTexRef, float *pBorderColor)
-		UNSUPPORTED("texture references are not remoted") SINCE(8000);
-CUresult cuTexRefSetFlags(CUtexref hTexRef, unsigned int Flags)
-		UNSUPPORTED("texture references are not remoted") SINCE(2000);
-CUresult cuTexRefGetAddress_v2(CUdeviceptr *pdptr, CUtexref hTexRef)
-		UNSUPPORTED("texture references are not remoted") SINCE(3020);
-CUresult cuTexRefGetArray(CUarray *phArray, CUtexref hTexRef)
-		UNSUPPORTED("texture references are not remoted") SINCE(2000);
-CUresult cuTexRefGetMipmappedArray(CUmipmappedArray *phMipmappedArray, CUtexref hTexRef)
-		UNSUPPORTED("texture references are not remoted") SINCE(5000);
-CUresult cuTexRefGetAddressMode(CUaddress_mode *pam, CUtexref hTexRef, int dim)
-		UNSUPPORTED("texture references are not remoted") SINCE(2000);
-CUresult cuTexRefGetFilterMode(CUfilter_mode *pfm, CUtexref hTexRef)
-		UNSUPPORTED("texture references are not remoted") SINCE(2000);
-CUresult cuTexRefGetFormat(CUarray_format *pFormat, int *pNumChannels, CUtexref hTexRef)
-		UNSUPPORTED("texture references are not remoted") SINCE(2000);
-CUresult cuTexRefGetMipmapFilterMode(CUfilter_mode *pfm, CUtexref hTexRef)
-		UNSUPPORTED("texture references are not remoted") SINCE(5000);
-CUresult cuTexRefGetMipmapLevelBias(float *pbias, CUtexref hTexRef)
-		UNSUPPORTED("texture references are not remoted") SINCE(5000);
-CUresult cuTexRefGetMipmapLevelClamp(float *pminMipmapLevelClamp, float *pmaxMipmapLevelClamp,
-		CUtexref hTexRef) UNSUPPORTED("texture references are not remoted") SINCE(5000);
-CUresult cuTexRefGetMaxAnisotropy(int *pmaxAniso, CUtexref hTexRef)
-		UNSUPPORTED("texture references are not remoted") SINCE(5000);
-CUresult cuTexRefGetBorderColor(float *pBorderColor, CUtexref hTexRef)
-		UNSUPPORTED("texture references are not remoted") SINCE(8000);
-CUresult cuTexRefGetFlags(unsigned int *pFlags, CUtexref hTexRef)
-		UNSUPPORTED("texture references are not remoted") SINCE(2000);
-CUresult cuTexRefCreate(CUtexref *pTexRef) UNSUPPORTED("texture references are not remoted") SINCE(2000);
-CUresult cuTexRefDestroy(CUtexref hTexRef) UNSUPPORTED("texture references are not remoted") SINCE(2000);
-CUresult cuSurfRefSetArray(CUsurfref hSurfRef, CUarray hArray, unsigned int Flags)
-		UNSUPPORTED("texture references are not remoted") SINCE(3000);
-CUresult cuSurfRefGetArray(CUarray *phArray, CUsurfref hSurfRef)
-		UNSUPPORTED("texture references are not remoted") SINCE(3000);
+		size_t Pitch) SINCE(4010);
+CUresult cuTexRefSetFormat(CUtexref hTexRef, CUarray_format fmt, int NumPackedComponents) SINCE(2000);
+CUresult cuTexRefSetAddressMode(CUtexref hTexRef, int dim, CUaddress_mode am) SINCE(2000);
+CUresult cuTexRefSetFilterMode(CUtexref hTexRef, CUfilter_mode fm) SINCE(2000);
+CUresult cuTexRefSetMipmapFilterMode(CUtexref hTexRef, CUfilter_mode fm) SINCE(5000);
+CUresult cuTexRefSetMipmapLevelBias(CUtexref hTexRef, float bias) SINCE(5000);
+CUresult cuTexRefSetMipmapLevelClamp(CUtexref hTexRef, float minMipmapLevelClamp, float
+		maxMipmapLevelClamp) SINCE(5000);
+CUresult cuTexRefSetMaxAnisotropy(CUtexref hTexRef, unsigned int maxAniso) SINCE(5000);
+CUresult cuTexRefSetBorderColor(CUtexref hTexRef, float *pBorderColor COUNT(4) IN) SINCE(8000);
+CUresult cuTexRefSetFlags(CUtexref hTexRef, unsigned int Flags) SINCE(2000);
+CUresult cuTexRefGetAddress_v2(CUdeviceptr *pdptr, CUtexref hTexRef) SINCE(3020);
+CUresult cuTexRefGetArray(CUarray *phArray, CUtexref hTexRef) SINCE(2000);
+CUresult cuTexRefGetMipmappedArray(CUmipmappedArray *phMipmappedArray, CUtexref hTexRef) SINCE(5000);
+CUresult cuTexRefGetAddressMode(CUaddress_mode *pam, CUtexref hTexRef, int dim) SINCE(2000);
+CUresult cuTexRefGetFilterMode(CUfilter_mode *pfm, CUtexref hTexRef) SINCE(2000);
+CUresult cuTexRefGetFormat(CUarray_format *pFormat OPTIONAL, int *pNumChannels OPTIONAL, CUtexref hTexRef)
+		SINCE(2000);
+CUresult cuTexRefGetMipmapFilterMode(CUfilter_mode *pfm, CUtexref hTexRef) SINCE(5000);
+CUresult cuTexRefGetMipmapLevelBias(float *pbias, CUtexref hTexRef) SINCE(5000);
+CUresult cuTexRefGetMipmapLevelClamp(float *pminMipmapLevelClamp, float *pmaxMipmapLevelClamp, CUtexref
+		hTexRef) SINCE(5000);
+CUresult cuTexRefGetMaxAnisotropy(int *pmaxAniso, CUtexref hTexRef) SINCE(5000);
+CUresult cuTexRefGetBorderColor(float *pBorderColor COUNT(4), CUtexref hTexRef) SINCE(8000);
+CUresult cuTexRefGetFlags(unsigned int *pFlags, CUtexref hTexRef) SINCE(2000);
+CUresult cuTexRefCreate(CUtexref *pTexRef) SINCE(2000);
+CUresult cuTexRefDestroy(CUtexref hTexRef DROP) SINCE(2000);
+CUresult cuSurfRefSetArray(CUsurfref hSurfRef, CUarray hArray, unsigned int Flags) SINCE(3000);
+CUresult cuSurfRefGetArray(CUarray *phArray, CUsurfref hSurfRef) SINCE(3000);
 CUresult cuTexObjectCreate(CUtexObject *pTexObject, const CUDA_RESOURCE_DESC *pResDesc,
 		const CUDA_TEXTURE_DESC *pTexDesc, const CUDA_RESOURCE_VIEW_DESC *pResViewDesc) HAND SINCE(5000);
 CUresult cuTexObjectDestroy(CUtexObject texObject) SINCE(5000);
 CUresult cuTexObjectGetResourceDesc(CUDA_RESOURCE_DESC *pResDesc, CUtexObject texObject)
-		UNSUPPORTED("not remoted") SINCE(5000);
+		HAND SINCE(5000);
 CUresult cuTexObjectGetTextureDesc(CUDA_TEXTURE_DESC *pTexDesc, CUtexObject texObject) SINCE(5000);
 CUresult cuTexObjectGetResourceViewDesc(CUDA_RESOURCE_VIEW_DESC *pResViewDesc, CUtexObject texObject)
 		SINCE(5000);
 CUresult cuSurfObjectCreate(CUsurfObject *pSurfObject, const CUDA_RESOURCE_DESC *pResDesc) HAND SINCE(5000);
 CUresult cuSurfObjectDestroy(CUsurfObject surfObject) SINCE(5000);
 CUresult cuSurfObjectGetResourceDesc(CUDA_RESOURCE_DESC *pResDesc, CUsurfObject surfObject)
-		UNSUPPORTED("not remoted") SINCE(5000);
+		HAND SINCE(5000);
 CUresult cuTensorMapEncodeTiled(CUtensorMap *tensorMap, CUtensorMapDataType tensorDataType,
 		cuuint32_t tensorRank, void *globalAddress OPAQUE,
-		const cuuint64_t *globalDim COUNT(tensorRank),
-		const cuuint64_t *globalStrides COUNT(tensorRank - !!tensorRank),
-		const cuuint32_t *boxDim COUNT(tensorRank),
-		const cuuint32_t *elementStrides COUNT(tensorRank),
+		const cuuint64_t *globalDim COUNT(tensorRank > 5 ? 0 : tensorRank),
+		const cuuint64_t *globalStrides COUNT(tensorRank > 5 ? 0 : tensorRank - !!tensorRank),
+		const cuuint32_t *boxDim COUNT(tensorRank > 5 ? 0 : tensorRank),
+		const cuuint32_t *elementStrides COUNT(tensorRank > 5 ? 0 : tensorRank),
 		CUtensorMapInterleave interleave, CUtensorMapSwizzle swizzle,
 		CUtensorMapL2promotion l2Promotion, CUtensorMapFloatOOBfill oobFill) SINCE(12000);
-CUresult cuTensorMapEncodeIm2col(CUtensorMap *tensorMap, CUtensorMapDataType tensorDataType,
-		cuuint32_t tensorRank, void *globalAddress, const cuuint64_t *globalDim,
-		const cuuint64_t *globalStrides, const int *pixelBoxLowerCorner,
-		const int *pixelBoxUpperCorner, cuuint32_t channelsPerPixel,
-		cuuint32_t pixelsPerColumn, const cuuint32_t *elementStrides,
-		CUtensorMapInterleave interleave, CUtensorMapSwizzle swizzle,
-		CUtensorMapL2promotion l2Promotion, CUtensorMapFloatOOBfill oobFill) UNSUPPORTED("not remoted") SINCE(12000);
+CUresult cuTensorMapEncodeIm2col(CUtensorMap *tensorMap, CUtensorMapDataType tensorDataType, cuuint32_t
+		tensorRank, void *globalAddress OPAQUE, const cuuint64_t *globalDim COUNT(tensorRank > 5 ?
+		0 : tensorRank), const cuuint64_t *globalStrides COUNT(tensorRank > 5 ? 0 : tensorRank -
+		!!tensorRank), const int *pixelBoxLowerCorner COUNT(tensorRank > 5 || tensorRank < 2 ? 0 :
+		tensorRank - 2), const int *pixelBoxUpperCorner COUNT(tensorRank > 5 || tensorRank < 2 ? 0
+		: tensorRank - 2), cuuint32_t channelsPerPixel, cuuint32_t pixelsPerColumn, const
+		cuuint32_t *elementStrides COUNT(tensorRank > 5 ? 0 : tensorRank), CUtensorMapInterleave
+		interleave, CUtensorMapSwizzle swizzle, CUtensorMapL2promotion l2Promotion,
+		CUtensorMapFloatOOBfill oobFill) SINCE(12000);
 CUresult cuTensorMapEncodeIm2colWide(CUtensorMap *tensorMap, CUtensorMapDataType tensorDataType,
-		cuuint32_t tensorRank, void *globalAddress,
-		const cuuint64_t *globalDim, const cuuint64_t *globalStrides,
-		int pixelBoxLowerCornerWidth, int pixelBoxUpperCornerWidth,
-		cuuint32_t channelsPerPixel, cuuint32_t pixelsPerColumn,
-		const cuuint32_t *elementStrides, CUtensorMapInterleave interleave,
-		CUtensorMapIm2ColWideMode mode, CUtensorMapSwizzle swizzle,
-		CUtensorMapL2promotion l2Promotion, CUtensorMapFloatOOBfill oobFill) UNSUPPORTED("not remoted") SINCE(12080);
+		cuuint32_t tensorRank, void *globalAddress OPAQUE, const cuuint64_t *globalDim
+		COUNT(tensorRank > 5 ? 0 : tensorRank), const cuuint64_t *globalStrides COUNT(tensorRank >
+		5 ? 0 : tensorRank - !!tensorRank), int pixelBoxLowerCornerWidth, int
+		pixelBoxUpperCornerWidth, cuuint32_t channelsPerPixel, cuuint32_t pixelsPerColumn, const
+		cuuint32_t *elementStrides COUNT(tensorRank > 5 ? 0 : tensorRank), CUtensorMapInterleave
+		interleave, CUtensorMapIm2ColWideMode mode, CUtensorMapSwizzle swizzle,
+		CUtensorMapL2promotion l2Promotion, CUtensorMapFloatOOBfill oobFill) SINCE(12080);
 CUresult cuTensorMapReplaceAddress(CUtensorMap *tensorMap INOUT, void *globalAddress OPAQUE) SINCE(12000);
 CUresult cuDeviceCanAccessPeer(int *canAccessPeer, CUdevice dev, CUdevice peerDev) CACHED("never") SINCE(4000);
 CUresult cuCtxEnablePeerAccess(CUcontext peerContext, unsigned int Flags) SINCE(4000);
 CUresult cuCtxDisablePeerAccess(CUcontext peerContext) SINCE(4000);
 CUresult cuDeviceGetP2PAttribute(int *value, CUdevice_P2PAttribute attrib, CUdevice srcDevice,
 		CUdevice dstDevice) CACHED("never") SINCE(8000);
-CUresult cuDeviceGetP2PAtomicCapabilities(unsigned int *capabilities, const CUatomicOperation *operations,
-		unsigned int count, CUdevice srcDevice, CUdevice dstDevice) SINCE(13000);
+CUresult cuDeviceGetP2PAtomicCapabilities(unsigned int *capabilities COUNT(count),
+		const CUatomicOperation *operations COUNT(count), unsigned int count, CUdevice srcDevice,
+		CUdevice dstDevice) SINCE(13000);
 CUresult cuGraphicsUnregisterResource(CUgraphicsResource resource)
 		UNSUPPORTED("graphics and video interoperability") SINCE(3000);
 CUresult cuGraphicsSubResourceGetMappedArray(CUarray *pArray, CUgraphicsResource resource,
@@ -595,51 +563,42 @@ CUresult cuGraphicsResourceSetMapFlags_v2(CUgraphicsResource resource, unsigned 
 		UNSUPPORTED("graphics and video interoperability") SINCE(6050);
 CUresult cuGetProcAddress_v2(const char *symbol, void **pfn, int cudaVersion, cuuint64_t flags,
 		CUdriverProcAddressQueryResult *symbolStatus) LOCAL SINCE(12000);
-CUresult cuCoredumpGetAttribute(CUcoredumpSettings attrib, void *value, size_t *size)
-		UNSUPPORTED("coredumps are of the GPU host") SINCE(12010);
-CUresult cuCoredumpGetAttributeGlobal(CUcoredumpSettings attrib, void *value, size_t *size)
-		UNSUPPORTED("coredumps are of the GPU host") SINCE(12010);
-CUresult cuCoredumpSetAttribute(CUcoredumpSettings attrib, void *value, size_t *size)
-		UNSUPPORTED("coredumps are of the GPU host") SINCE(12010);
-CUresult cuCoredumpSetAttributeGlobal(CUcoredumpSettings attrib, void *value, size_t *size)
-		UNSUPPORTED("coredumps are of the GPU host") SINCE(12010);
+CUresult cuCoredumpGetAttribute(CUcoredumpSettings attrib, void *value, size_t *size) HAND SINCE(12010);
+CUresult cuCoredumpGetAttributeGlobal(CUcoredumpSettings attrib, void *value, size_t *size) HAND
+		SINCE(12010);
+CUresult cuCoredumpSetAttribute(CUcoredumpSettings attrib, void *value, size_t *size) LOCAL SINCE(12010);
+CUresult cuCoredumpSetAttributeGlobal(CUcoredumpSettings attrib, void *value, size_t *size) LOCAL
+		SINCE(12010);
 CUresult cuGetExportTable(const void **ppExportTable, const CUuuid *pExportTableId) LOCAL SINCE(3000);
 CUresult cuGreenCtxCreate(CUgreenCtx *phCtx, CUdevResourceDesc desc, CUdevice dev, unsigned int flags)
-		UNSUPPORTED("green contexts are not remoted") SINCE(12040);
-CUresult cuGreenCtxDestroy(CUgreenCtx hCtx) UNSUPPORTED("green contexts are not remoted") SINCE(12040);
-CUresult cuCtxFromGreenCtx(CUcontext *pContext, CUgreenCtx hCtx)
-		UNSUPPORTED("green contexts are not remoted") SINCE(12040);
+		SHIM SINCE(12040);
+CUresult cuGreenCtxDestroy(CUgreenCtx hCtx DROP) SHIM SINCE(12040);
+CUresult cuCtxFromGreenCtx(CUcontext *pContext, CUgreenCtx hCtx) HAND SINCE(12040);
 CUresult cuDeviceGetDevResource(CUdevice device, CUdevResource *resource, CUdevResourceType type)
-		UNSUPPORTED("green contexts are not remoted") SINCE(12040);
+		SINCE(12040);
 CUresult cuCtxGetDevResource(CUcontext hCtx, CUdevResource *resource, CUdevResourceType type)
-		UNSUPPORTED("green contexts are not remoted") SINCE(12040);
+		SINCE(12040);
 CUresult cuGreenCtxGetDevResource(CUgreenCtx hCtx, CUdevResource *resource, CUdevResourceType type)
-		UNSUPPORTED("green contexts are not remoted") SINCE(12040);
-CUresult cuDevSmResourceSplitByCount(CUdevResource *result, unsigned int *nbGroups,
-		const CUdevResource *input, CUdevResource *remaining,
+		SINCE(12040);
+CUresult cuDevSmResourceSplitByCount(CUdevResource *result COUNT(nbGroups) OPTIONAL,
+		unsigned int *nbGroups INOUT, const CUdevResource *input, CUdevResource *remaining OPTIONAL,
 		unsigned int useFlags, unsigned int minCount) SINCE(12040);
-CUresult cuDevResourceGenerateDesc(CUdevResourceDesc *phDesc, CUdevResource *resources,
-		unsigned int nbResources) UNSUPPORTED("green contexts are not remoted") SINCE(12040);
-CUresult cuGreenCtxRecordEvent(CUgreenCtx hCtx, CUevent hEvent)
-		UNSUPPORTED("green contexts are not remoted") SINCE(12040);
-CUresult cuGreenCtxWaitEvent(CUgreenCtx hCtx, CUevent hEvent)
-		UNSUPPORTED("green contexts are not remoted") SINCE(12040);
-CUresult cuStreamGetGreenCtx(CUstream hStream, CUgreenCtx *phCtx)
-		UNSUPPORTED("green contexts are not remoted") SINCE(12040);
+CUresult cuDevResourceGenerateDesc(CUdevResourceDesc *phDesc, CUdevResource *resources COUNT(nbResources)
+		IN, unsigned int nbResources) SINCE(12040);
+CUresult cuGreenCtxRecordEvent(CUgreenCtx hCtx, CUevent hEvent) SHIM SINCE(12040);
+CUresult cuGreenCtxWaitEvent(CUgreenCtx hCtx, CUevent hEvent) SINCE(12040);
+CUresult cuStreamGetGreenCtx(CUstream hStream, CUgreenCtx *phCtx) SINCE(12040);
 CUresult cuGreenCtxStreamCreate(CUstream *phStream, CUgreenCtx greenCtx, unsigned int flags, int priority)
-		UNSUPPORTED("green contexts are not remoted") SINCE(12050);
-CUresult cuGreenCtxGetId(CUgreenCtx greenCtx, unsigned long long *greenCtxId)
-		UNSUPPORTED("green contexts are not remoted") SINCE(12090);
-CUresult cuLogsRegisterCallback(CUlogsCallback callbackFunc, void *userData,
-		CUlogsCallbackHandle *callback_out) UNSUPPORTED("driver call-backs are not remoted") SINCE(12090);
-CUresult cuLogsUnregisterCallback(CUlogsCallbackHandle callback)
-		UNSUPPORTED("driver call-backs are not remoted") SINCE(12090);
-CUresult cuLogsCurrent(CUlogIterator *iterator_out, unsigned int flags)
-		UNSUPPORTED("driver call-backs are not remoted") SINCE(12090);
-CUresult cuLogsDumpToFile(CUlogIterator *iterator, const char *pathToFile, unsigned int flags)
-		UNSUPPORTED("driver call-backs are not remoted") SINCE(12090);
-CUresult cuLogsDumpToMemory(CUlogIterator *iterator, char *buffer, size_t *size, unsigned int flags)
-		UNSUPPORTED("driver call-backs are not remoted") SINCE(12090);
+		SHIM SINCE(12050);
+CUresult cuGreenCtxGetId(CUgreenCtx greenCtx, unsigned long long *greenCtxId) SINCE(12090);
+CUresult cuLogsRegisterCallback(CUlogsCallback callbackFunc, void *userData, CUlogsCallbackHandle
+		*callback_out) HAND SINCE(12090);
+CUresult cuLogsUnregisterCallback(CUlogsCallbackHandle callback) HAND SINCE(12090);
+CUresult cuLogsCurrent(CUlogIterator *iterator_out, unsigned int flags) SINCE(12090);
+CUresult cuLogsDumpToFile(CUlogIterator *iterator, const char *pathToFile, unsigned int flags) LOCAL
+		SINCE(12090);
+CUresult cuLogsDumpToMemory(CUlogIterator *iterator, char *buffer, size_t *size, unsigned int flags) HAND
+		SINCE(12090);
 CUresult cuMemHostRegister(void *p, size_t bytesize, unsigned int Flags) SAME(cuMemHostRegister_v2) SINCE(4000);
 CUresult cuGraphicsResourceSetMapFlags(CUgraphicsResource resource, unsigned int flags)
 		UNSUPPORTED("graphics and video interoperability") SINCE(3000);
@@ -651,7 +610,7 @@ CUresult cuLinkAddData(CUlinkState state, CUjitInputType type, void *data, size_
 CUresult cuLinkAddFile(CUlinkState state, CUjitInputType type, const char *path, unsigned int numOptions,
 		CUjit_option *options, void **optionValues) SAME(cuLinkAddFile_v2) SINCE(5050);
 CUresult cuTexRefSetAddress2D_v2(CUtexref hTexRef, const CUDA_ARRAY_DESCRIPTOR *desc, CUdeviceptr dptr,
-		size_t Pitch) UNSUPPORTED("texture references are not remoted") SINCE(3020);
+		size_t Pitch) SINCE(3020);
 CUresult cuDeviceTotalMem(unsigned int *bytes, CUdevice dev) SINCE(2000);
 CUresult cuCtxCreate(CUcontext *pctx, unsigned int flags, CUdevice dev) LOCAL SINCE(2000);
 CUresult cuCtxCreate_v2(CUcontext *pctx, unsigned int flags, CUdevice dev) SHIM SINCE(3020);
@@ -667,7 +626,7 @@ CUresult cuMemAllocPitch(CUdeviceptr_v1 *dptr, unsigned int *pPitch, unsigned in
 CUresult cuMemFree(CUdeviceptr_v1 dptr) UNSUPPORTED("32-bit device addresses") SINCE(2000);
 CUresult cuMemGetAddressRange(CUdeviceptr_v1 *pbase, unsigned int *psize, CUdeviceptr_v1 dptr)
 		UNSUPPORTED("32-bit device addresses") SINCE(2000);
-CUresult cuMemAllocHost(void **pp, unsigned int bytesize) UNSUPPORTED("not remoted") SINCE(2000);
+CUresult cuMemAllocHost(void **pp, unsigned int bytesize) LOCAL SINCE(2000);
 CUresult cuMemHostGetDevicePointer(CUdeviceptr_v1 *pdptr, void *p, unsigned int Flags)
 		UNSUPPORTED("32-bit device addresses") SINCE(2020);
 CUresult cuMemcpyHtoD(CUdeviceptr_v1 dstDevice, const void *srcHost, unsigned int ByteCount)
@@ -680,16 +639,16 @@ CUresult cuMemcpyDtoA(CUarray dstArray, unsigned int dstOffset, CUdeviceptr_v1 s
 		unsigned int ByteCount) UNSUPPORTED("32-bit device addresses") SINCE(2000);
 CUresult cuMemcpyAtoD(CUdeviceptr_v1 dstDevice, CUarray srcArray, unsigned int srcOffset,
 		unsigned int ByteCount) UNSUPPORTED("32-bit device addresses") SINCE(2000);
-CUresult cuMemcpyHtoA(CUarray dstArray, unsigned int dstOffset, const void *srcHost, unsigned int ByteCount)
-		UNSUPPORTED("not remoted") SINCE(2000);
+CUresult cuMemcpyHtoA(CUarray dstArray, unsigned int dstOffset, const void *srcHost, unsigned int
+		ByteCount) LOCAL SINCE(2000);
 CUresult cuMemcpyAtoH(void *dstHost, CUarray srcArray, unsigned int srcOffset, unsigned int ByteCount)
-		UNSUPPORTED("not remoted") SINCE(2000);
+		LOCAL SINCE(2000);
 CUresult cuMemcpyAtoA(CUarray dstArray, unsigned int dstOffset, CUarray srcArray, unsigned int srcOffset,
 		unsigned int ByteCount) SINCE(2000);
-CUresult cuMemcpyHtoAAsync(CUarray dstArray, unsigned int dstOffset, const void *srcHost,
-		unsigned int ByteCount, CUstream hStream) UNSUPPORTED("not remoted") SINCE(2000);
-CUresult cuMemcpyAtoHAsync(void *dstHost, CUarray srcArray, unsigned int srcOffset, unsigned int ByteCount,
-		CUstream hStream) UNSUPPORTED("not remoted") SINCE(2000);
+CUresult cuMemcpyHtoAAsync(CUarray dstArray, unsigned int dstOffset, const void *srcHost, unsigned int
+		ByteCount, CUstream hStream) LOCAL SINCE(2000);
+CUresult cuMemcpyAtoHAsync(void *dstHost, CUarray srcArray, unsigned int srcOffset, unsigned int
+		ByteCount, CUstream hStream) LOCAL SINCE(2000);
 CUresult cuMemcpy2D(const CUDA_MEMCPY2D_v1 *pCopy) UNSUPPORTED("32-bit device addresses") SINCE(2000);
 CUresult cuMemcpy2DUnaligned(const CUDA_MEMCPY2D_v1 *pCopy) UNSUPPORTED("32-bit device addresses") SINCE(2000);
 CUresult cuMemcpy3D(const CUDA_MEMCPY3D_v1 *pCopy) UNSUPPORTED("32-bit device addresses") SINCE(2000);
@@ -819,9 +778,9 @@ CUresult cuStreamGetId(CUstream hStream, unsigned long long *streamId)
 		CACHED("the stream dies") SINCE(12000) PTSZ(12000);
 CUresult cuStreamGetFlags(CUstream hStream, unsigned int *flags) SHIM SINCE(5050) PTSZ(7000);
 CUresult cuStreamGetDevice(CUstream hStream, CUdevice *device) LOCAL SINCE(12080) PTSZ(12080);
-CUresult cuStreamGetCtx(CUstream hStream, CUcontext *pctx) LOCAL SINCE(9020) PTSZ(9020);
-CUresult cuStreamGetCtx_v2(CUstream hStream, CUcontext *pCtx, CUgreenCtx *pGreenCtx)
-		LOCAL SINCE(12050) PTSZ(12050);
+CUresult cuStreamGetCtx(CUstream hStream, CUcontext *pctx) SHIM SINCE(9020) PTSZ(9020);
+CUresult cuStreamGetCtx_v2(CUstream hStream, CUcontext *pCtx OPTIONAL, CUgreenCtx *pGreenCtx OPTIONAL)
+		SHIM SINCE(12050) PTSZ(12050);
 CUresult cuStreamWaitEvent(CUstream hStream, CUevent hEvent, unsigned int Flags) SHIM SINCE(3020) PTSZ(7000);
 CUresult cuStreamAddCallback(CUstream hStream, CUstreamCallback callback, void *userData,
 		unsigned int flags) LOCAL SINCE(5000) PTSZ(7000);
@@ -947,8 +906,8 @@ CUresult cuGraphInstantiate(CUgraphExec *phGraphExec, CUgraph hGraph, CUgraphNod
 		char *logBuffer, size_t bufferSize) SAME(cuGraphInstantiate_v2) SINCE(10000);
 CUresult cuGraphInstantiate_v2(CUgraphExec *phGraphExec, CUgraph hGraph, CUgraphNode *phErrorNode OPTIONAL,
 		char *logBuffer TEXT(bufferSize) OPTIONAL, size_t bufferSize) SINCE(11000);
-CUresult cuMemMapArrayAsync(CUarrayMapInfo *mapInfoList, unsigned int count, CUstream hStream)
-		UNSUPPORTED("not remoted") SINCE(11010) PTSZ(11010);
+CUresult cuMemMapArrayAsync(CUarrayMapInfo *mapInfoList, unsigned int count, CUstream hStream) HAND
+		SINCE(11010) PTSZ(11010);
 CUresult cuMemFreeAsync(CUdeviceptr dptr, CUstream hStream) SHIM SINCE(11020) PTSZ(11020);
 CUresult cuMemAllocAsync(CUdeviceptr *dptr, size_t bytesize, CUstream hStream) SHIM SINCE(11020) PTSZ(11020);
 CUresult cuMemAllocFromPoolAsync(CUdeviceptr *dptr, size_t bytesize, CUmemoryPool pool, CUstream hStream)

@@ -38,7 +38,8 @@ enum frame_kind {
 	/* server to program */
 	FRAME_REPLY,
 	FRAME_DATA,                 /* bytes of a copy to the host: ctx = transfer id, seq = offset in the transfer, bulk */
-	FRAME_UPCALL,               /* run a host function: seq = upcall id, head = the id that the program gave it */
+	FRAME_UPCALL,               /* run a host function: seq = upcall id, head = the id that the program gave it, and up
+	                             * to UPCALL_VALUES numbers for it */
 	FRAME_OUTPUT,               /* what kernels print: bulk is text for the program's standard output; travels like an upcall */
 	FRAME_BYE,                  /* the server ends the session: head = code, text; then the connection closes */
 	/* monitor connection (PREAMBLE_MONITOR) */
@@ -54,6 +55,7 @@ enum frame_flags {
 	FRAME_PTDS = 1,             /* record: default stream means per-thread (the _ptsz and _ptds flavours) */
 	FRAME_MORE = 2,             /* REPLY: `deliveries` DATA transfers were sent ahead of it */
 	FRAME_STDERR = 4,           /* OUTPUT: for standard error instead */
+	FRAME_LOG = 32,             /* OUTPUT: a message of the driver's log instead: a byte, its level, and its text */
 	FRAME_PACE = 16,            /* WAIT that asks nothing: its REPLY, without failures or deliveries, says that its turn has come */
 	FRAME_CHANGED = 8,          /* REPLY that may tell of work's end: memory used in place (wire/mirror.h) has changed */
 };
@@ -76,6 +78,8 @@ _Static_assert(sizeof(struct frame) == 40, "frame");
  * pairs; transfers of at most DELIVERY_INLINE bytes follow in the same bulk, in order, while they fit; the others were sent before it as DATA frames.
  * The program puts all bytes in place before its call returns. */
 #define DELIVERY_INLINE 4096
+#define UPCALL_VALUES 2
+#define UPCALL_HEAD (9u * (1 + UPCALL_VALUES))  /* bytes of an UPCALL's head at most */
 struct delivery { uint64_t transfer, bytes; };
 
 /* Names a handle that sessions of one server share (docs/protocol.md). */

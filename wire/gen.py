@@ -148,7 +148,7 @@ class Call:
         if p.has("TEXT"):
             return "text"
         if p.has("BYTES"):
-            return "bytes-in" if p.const else "bytes-out"
+            return "bytes-in" if p.const or p.has("IN") else "bytes-out"
         kind = types.kind(p.type)
         if kind is None or p.stars > 1:
             raise Refused(f"{where}: '{p.type}{' ' + '*' * p.stars if p.stars else ''}' needs a word")
@@ -164,6 +164,9 @@ class Call:
         return "inout" if p.has("INOUT") else "in" if p.const or p.has("IN") else "out"
 
     def check(self):
+        taken = next((p for p in self.params if p.name in ("c", "r", "x")), None)
+        if taken:
+            raise Refused(f"{self.where}: error: {self.name}: parameter '{taken.name}': generated code has that name itself")
         outs = [p for p in self.params if p.mode in ("out", "inout", "array-out", "array-inout", "text", "bytes-out", "via-out")]
         if self.cls == "POST" and outs:
             raise Refused(f"{self.where}: error: {self.name}: a returned value on a POST call: '{outs[0].name}'")
@@ -362,7 +365,7 @@ def stub_body(api, c):
             s += f"\tif (!{p.name})\n\t\treturn {api.invalid};\n"
         if p.mode in ("array-in", "array-out", "array-inout", "bytes-in") and not p.has("OPTIONAL"):
             n = counted(c, p)[0] if p.has("COUNT") else p.words["BYTES"]
-            s += f"\tif (!{p.name} && {n})\n\t\treturn {api.invalid};\n"
+            s += f"\tif (!{p.name} && ({n}))\n\t\treturn {api.invalid};\n"
     after = ""
     for p in c.params:
         opt = p.has("OPTIONAL")

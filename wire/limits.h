@@ -17,6 +17,7 @@
 #define LIMIT_STRING        (32u << 10)     /* bytes of any other string in a head */
 #define LIMIT_ARRAY         (1u << 20)      /* elements of an array parameter */
 #define LIMIT_UNASKED       64              /* elements of an array whose room the program does not tell */
+#define LIMIT_BODIES        (1u << 16)      /* graphs of one conditional node */
 #define LIMIT_DEVICES       64              /* GPUs of one server */
 #define LIMIT_ATTRIBUTES    256             /* device attributes in a snapshot */
 #define LIMIT_SNAPSHOT      (64u << 10)     /* bytes of a snapshot */

@@ -22,7 +22,8 @@ def length(c, p, word="COUNT"):
     for name, v in counts(c).items():
         e = e.replace(name, str(v))
     e = re.sub(r"!!(\w+)", r"(\1 != 0)", e)
-    return int(eval(e))  # an expression of the description: digits and + - / only
+    e = re.sub(r"^(.*) \? (.*) : (.*)$", r"(\2) if (\1) else (\3)", e.replace("||", " or "))
+    return int(eval(e))  # an expression of the description: digits, + - /, comparisons and one choice only
 
 
 def value(c, p, i, at=0):

@@ -1,0 +1,472 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Graphs beyond kernels and copies: memory, values, user objects, drawings, attributes, edges with data, results of
+ * an instantiation. */
+#include "check.h"
+
+static CUstream s;
+static CUfunction log_to, store;
+static CUdeviceptr p;
+static unsigned one = 1, two = 2;
+
+static void ready(void)
+{
+	begin();
+	log_to = kernel("log_to");
+	store = kernel("store");
+	p = zeroed(256);
+	NEED(cuStreamCreate(&s, CU_STREAM_NON_BLOCKING));
+}
+
+static CUDA_KERNEL_NODE_PARAMS kernel_node(CUfunction f, void **args)
+{
+	CUDA_KERNEL_NODE_PARAMS k = {.func = f, .kernelParams = args};
+
+	k.gridDimX = k.gridDimY = k.gridDimZ = k.blockDimX = k.blockDimY = k.blockDimZ = 1;
+	return k;
+}
+
+static CUDA_MEM_ALLOC_NODE_PARAMS memory_node(size_t n)
+{
+	CUDA_MEM_ALLOC_NODE_PARAMS a = {.bytesize = n};
+
+	a.poolProps.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
+	a.poolProps.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+	a.poolProps.location.id = device;
+	return a;
+}
+
+static void tell_memory(void)
+{
+	static const CUgraphMem_attribute which[] = {CU_GRAPH_MEM_ATTR_USED_MEM_CURRENT,
+		CU_GRAPH_MEM_ATTR_USED_MEM_HIGH, CU_GRAPH_MEM_ATTR_RESERVED_MEM_CURRENT,
+		CU_GRAPH_MEM_ATTR_RESERVED_MEM_HIGH};
+
+	for (size_t i = 0; i < COUNT(which); i++) {
+		cuuint64_t v = 77;
+		CUresult r = cuDeviceGetGraphMemAttribute(device, which[i], &v);
+
+		SAY("attribute %d -> %s, some %d", which[i], name_of(r), v != 0);
+		SAY("~ %llu bytes", (unsigned long long)v);
+	}
+}
+
+/* Allocated, used, freed in one graph; then allocated in one and freed outside. */
+static void memory(void)
+{
+	CUgraph g;
+	CUgraphExec x;
+	CUgraphNode a, k, f, again;
+	CUDA_MEM_ALLOC_NODE_PARAMS m, got;
+	CUDA_KERNEL_NODE_PARAMS kp;
+	CUgraphNodeType type = 99;
+	CUmemAccessDesc access;
+	CUdeviceptr q = 0;
+	cuuint64_t zero = 0, nine = 9;
+
+	ready();
+	tell_memory();
+	NEED(cuGraphCreate(&g, 0));
+	m = memory_node(1 << 20);
+	ASK(cuGraphAddMemAllocNode(&a, g, NULL, 0, &m));
+	SAY("an address %d", m.dptr != 0);
+	kp = kernel_node(store, (void *[]){&m.dptr, &one});
+	ASK(cuGraphAddKernelNode(&k, g, &a, 1, &kp));
+	ASK(cuGraphAddMemFreeNode(&f, g, &k, 1, m.dptr));
+	ASK(cuGraphAddMemFreeNode(&again, g, &f, 1, m.dptr));
+	ASK(cuGraphAddMemFreeNode(&again, g, NULL, 0, 0));
+	ASK(cuGraphAddMemFreeNode(&again, g, NULL, 0, p));
+	ASK(cuGraphNodeGetType(a, &type));
+	SAY("type %d", type);
+	ASK(cuGraphNodeGetType(f, &type));
+	SAY("type %d", type);
+	memset(&got, 0, sizeof(got));
+	ASK(cuGraphMemAllocNodeGetParams(a, &got));
+	SAY("same %d, %zu bytes, pool %d %d %d, access %zu", got.dptr == m.dptr, got.bytesize, got.poolProps.allocType,
+		got.poolProps.location.type, got.poolProps.location.id, got.accessDescCount);
+	ASK(cuGraphMemAllocNodeGetParams(f, &got));
+	ASK(cuGraphMemFreeNodeGetParams(f, &q));
+	SAY("same %d", q == m.dptr);
+	ASK(cuGraphMemFreeNodeGetParams(a, &q));
+	ASK(cuGraphDestroyNode(a));
+	ASK(cuGraphInstantiate(&x, g, 0));
+	ASK(cuGraphLaunch(x, s));
+	ASK(cuGraphLaunch(x, s));
+	ASK(cuStreamSynchronize(s));
+	tell_memory();
+	ASK(cuGraphExecDestroy(x));
+	ASK(cuGraphDestroy(g));
+	ASK(cuDeviceGraphMemTrim(device));
+	tell_memory();
+	ASK(cuDeviceSetGraphMemAttribute(device, CU_GRAPH_MEM_ATTR_USED_MEM_HIGH, &zero));
+	ASK(cuDeviceSetGraphMemAttribute(device, CU_GRAPH_MEM_ATTR_USED_MEM_HIGH, &nine));
+	ASK(cuDeviceSetGraphMemAttribute(device, CU_GRAPH_MEM_ATTR_USED_MEM_CURRENT, &zero));
+	ASK(cuDeviceGetGraphMemAttribute(device, 9, &zero));
+	ASK(cuDeviceGetGraphMemAttribute(99, CU_GRAPH_MEM_ATTR_USED_MEM_HIGH, &zero));
+
+	NEED(cuGraphCreate(&g, 0));
+	m = memory_node(4096);
+	access.location = m.poolProps.location;
+	access.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
+	m.accessDescs = &access;
+	m.accessDescCount = 1;
+	ASK(cuGraphAddMemAllocNode(&a, g, NULL, 0, &m));
+	kp = kernel_node(store, (void *[]){&m.dptr, &two});
+	ASK(cuGraphAddKernelNode(&k, g, &a, 1, &kp));
+	ASK(cuGraphInstantiate(&x, g, 0));
+	for (int i = 0; i < 2; i++) {
+		ASK(cuGraphLaunch(x, s));
+		ASK(cuStreamSynchronize(s));
+		SAY("value %u", word(m.dptr));
+		ASK(cuGraphLaunch(x, s));
+		ASK(i ? cuMemFree(m.dptr) : cuMemFreeAsync(m.dptr, s));
+		ASK(cuStreamSynchronize(s));
+	}
+	ASK(cuGraphExecDestroy(x));
+	ASK(cuGraphInstantiate(&x, g, CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH));
+	cuuint64_t flags = 0;
+	ASK(cuGraphExecGetFlags(x, &flags));
+	SAY("flags %llu", (unsigned long long)flags);
+	ASK(cuGraphLaunch(x, s));
+	ASK(cuGraphLaunch(x, s));
+	ASK(cuStreamSynchronize(s));
+	SAY("value %u", word(m.dptr));
+	ASK(cuGraphExecDestroy(x));
+	ASK(cuGraphDestroy(g));
+	m = memory_node(0);
+	NEED(cuGraphCreate(&g, 0));
+	ASK(cuGraphAddMemAllocNode(&a, g, NULL, 0, &m));
+	m = memory_node(64);
+	m.poolProps.location.id = 99;
+	ASK(cuGraphAddMemAllocNode(&a, g, NULL, 0, &m));
+	m = memory_node(64);
+	m.poolProps.allocType = CU_MEM_ALLOCATION_TYPE_INVALID;
+	ASK(cuGraphAddMemAllocNode(&a, g, NULL, 0, &m));
+	ASK(cuGraphAddMemAllocNode(&a, g, NULL, 0, NULL));
+	ASK(cuGraphClone(NULL, g));
+}
+
+static void captured_memory(void)
+{
+	CUgraph g;
+	CUgraphExec x;
+	CUgraphNode nodes[8];
+	CUgraphNodeType type;
+	CUdeviceptr q = 0, outside;
+	size_t n = COUNT(nodes);
+	int count[16] = {0};
+
+	ready();
+	NEED(cuMemAllocAsync(&outside, 64, s));
+	NEED(cuStreamSynchronize(s));
+	NEED(cuStreamBeginCapture(s, CU_STREAM_CAPTURE_MODE_RELAXED));
+	ASK(cuMemAllocAsync(&q, 4096, s));
+	ASK(LAUNCH(store, s, &q, &two));
+	ASK(cuMemcpyDtoDAsync(p, q, 4, s));
+	ASK(cuMemFreeAsync(q, s));
+	ASK(cuStreamEndCapture(s, &g));
+	NEED(cuGraphGetNodes(g, nodes, &n));
+	for (size_t i = 0; i < n; i++) {
+		NEED(cuGraphNodeGetType(nodes[i], &type));
+		count[type]++;
+	}
+	SAY("%zu nodes: %d kernels, %d copies, %d allocations, %d frees", n, count[CU_GRAPH_NODE_TYPE_KERNEL],
+		count[CU_GRAPH_NODE_TYPE_MEMCPY], count[CU_GRAPH_NODE_TYPE_MEM_ALLOC],
+		count[CU_GRAPH_NODE_TYPE_MEM_FREE]);
+	ASK(cuGraphInstantiate(&x, g, 0));
+	ASK(cuGraphLaunch(x, s));
+	ASK(cuGraphLaunch(x, s));
+	ASK(cuStreamSynchronize(s));
+	SAY("value %u", word(p));
+	NEED(cuStreamBeginCapture(s, CU_STREAM_CAPTURE_MODE_RELAXED));
+	ASK(cuMemFreeAsync(outside, s));
+	ASK(cuStreamEndCapture(s, &g));
+	ASK(cuMemFreeAsync(outside, s));
+	ASK(cuStreamSynchronize(s));
+}
+
+static void values(void)
+{
+	CUgraph g;
+	CUgraphExec x;
+	CUgraphNode n;
+	CUstreamBatchMemOpParams ops[2], *more;
+	CUDA_BATCH_MEM_OP_NODE_PARAMS b = {0}, got = {0};
+
+	ready();
+	memset(ops, 0, sizeof(ops));
+	for (unsigned i = 0; i < 2; i++) {
+		ops[i].operation = CU_STREAM_MEM_OP_WRITE_VALUE_32;
+		ops[i].writeValue.address = p + 4 * i;
+		ops[i].writeValue.value = 40 + i;
+	}
+	b.ctx = context;
+	b.count = 2;
+	b.paramArray = ops;
+	NEED(cuGraphCreate(&g, 0));
+	ASK(cuGraphAddBatchMemOpNode(&n, g, NULL, 0, &b));
+	ASK(cuGraphBatchMemOpNodeGetParams(n, &got));
+	SAY("%u operations, context %d, flags %u", got.count, got.ctx == context, got.flags);
+	if (got.count == 2)
+		SAY("second: %d %d %u", got.paramArray[1].operation, got.paramArray[1].writeValue.address == p + 4,
+			got.paramArray[1].writeValue.value);
+	ASK(cuGraphInstantiate(&x, g, 0));
+	ASK(cuGraphLaunch(x, s));
+	ASK(cuStreamSynchronize(s));
+	SAY("values %u %u", word(p), word(p + 4));
+	ops[0].writeValue.value = 50;
+	ASK(cuGraphExecBatchMemOpNodeSetParams(x, n, &b));
+	ASK(cuGraphLaunch(x, s));
+	ASK(cuStreamSynchronize(s));
+	SAY("values %u %u", word(p), word(p + 4));
+	ops[1].writeValue.value = 60;
+	ASK(cuGraphBatchMemOpNodeSetParams(n, &b));
+	ASK(cuGraphBatchMemOpNodeGetParams(n, &got));
+	SAY("second: %u", got.paramArray[1].writeValue.value);
+	b.count = 0;
+	ASK(cuGraphAddBatchMemOpNode(&n, g, NULL, 0, &b));
+	more = calloc(300, sizeof(*more));
+	for (unsigned i = 0; i < 300; i++)
+		more[i] = ops[0];
+	b.count = 300;
+	b.paramArray = more;
+	ASK(cuGraphAddBatchMemOpNode(&n, g, NULL, 0, &b));
+	b.count = 1;
+	b.flags = 1;
+	ASK(cuGraphAddBatchMemOpNode(&n, g, NULL, 0, &b));
+	ASK(cuGraphAddBatchMemOpNode(&n, g, NULL, 0, NULL));
+	free(more);
+}
+
+/* ---- user objects: the destructor runs in this process, some time after the last reference is gone */
+
+static sem_t gone;
+static pid_t gone_in;
+static void CUDA_CB destroy(void *n)
+{
+	gone_in = getpid();
+	SAY("object %d destroyed", *(int *)n);
+	sem_post(&gone);
+}
+
+static void await_destruction(void)
+{
+	struct timespec end;
+
+	clock_gettime(CLOCK_REALTIME, &end);
+	end.tv_sec += 10;
+	SAY("destroyed %d", sem_timedwait(&gone, &end) == 0);
+	SAY("in this process %d", gone_in == getpid());
+}
+
+static void user_objects(void)
+{
+	static int number[4] = {0, 1, 2, 3};
+	CUuserObject o = NULL;
+	CUgraph g, c;
+	CUgraphExec x;
+	CUgraphNode n;
+
+	ready();
+	sem_init(&gone, 0, 0);
+	ASK(cuUserObjectCreate(&o, &number[0], destroy, 1, 0));
+	ASK(cuUserObjectCreate(&o, &number[0], destroy, 0, CU_USER_OBJECT_NO_DESTRUCTOR_SYNC));
+	ASK(cuUserObjectCreate(&o, &number[0], NULL, 1, CU_USER_OBJECT_NO_DESTRUCTOR_SYNC));
+	ASK(cuUserObjectCreate(NULL, &number[0], destroy, 1, CU_USER_OBJECT_NO_DESTRUCTOR_SYNC));
+	ASK(cuUserObjectCreate(&o, &number[1], destroy, 1, CU_USER_OBJECT_NO_DESTRUCTOR_SYNC));
+	ASK(cuUserObjectRetain(o, 2));
+	ASK(cuUserObjectRetain(o, 0));
+	ASK(cuUserObjectRelease(o, 2));
+	ASK(cuUserObjectRelease(o, 1));
+	await_destruction();
+
+	ASK(cuUserObjectCreate(&o, &number[2], destroy, 1, CU_USER_OBJECT_NO_DESTRUCTOR_SYNC));
+	NEED(cuGraphCreate(&g, 0));
+	NEED(cuGraphAddEmptyNode(&n, g, NULL, 0));
+	ASK(cuGraphRetainUserObject(g, o, 1, CU_GRAPH_USER_OBJECT_MOVE));
+	ASK(cuGraphRetainUserObject(g, o, 1, 8));
+	ASK(cuGraphRetainUserObject(g, o, 0, 0));
+	ASK(cuGraphRetainUserObject(g, NULL, 1, 0));
+	ASK(cuGraphClone(&c, g));
+	ASK(cuGraphInstantiate(&x, g, 0));
+	ASK(cuGraphDestroy(g));
+	ASK(cuGraphLaunch(x, s));
+	ASK(cuStreamSynchronize(s));
+	ASK(cuGraphDestroy(c));
+	SAY("gone before the executable %d", sem_trywait(&gone) == 0);
+	ASK(cuGraphExecDestroy(x));
+	await_destruction();
+
+	ASK(cuUserObjectCreate(&o, &number[3], destroy, 2, CU_USER_OBJECT_NO_DESTRUCTOR_SYNC));
+	NEED(cuGraphCreate(&g, 0));
+	ASK(cuGraphRetainUserObject(g, o, 2, 0));
+	ASK(cuGraphReleaseUserObject(g, o, 1));
+	ASK(cuGraphReleaseUserObject(g, o, 5));
+	ASK(cuGraphReleaseUserObject(g, o, 1));
+	ASK(cuGraphReleaseUserObject(g, o, 1));
+	ASK(cuUserObjectRelease(o, 2));
+	await_destruction();
+}
+
+/* ---- drawings */
+
+static void drawing(void)
+{
+	CUgraph g;
+	CUgraphNode k, e;
+	CUDA_KERNEL_NODE_PARAMS kp = kernel_node(NULL, NULL);
+	char path[64], text[1 << 16];
+	FILE *f;
+	size_t n = 0;
+
+	ready();
+	NEED(cuGraphCreate(&g, 0));
+	kp = kernel_node(store, (void *[]){&p, &one});
+	NEED(cuGraphAddKernelNode(&k, g, NULL, 0, &kp));
+	NEED(cuGraphAddEmptyNode(&e, g, &k, 1));
+	snprintf(path, sizeof(path), "/tmp/drawing.%d", (int)getpid());
+	unlink(path);
+	SAY("drawn -> %s", name_of(cuGraphDebugDotPrint(g, path, 0)));
+	f = fopen(path, "r");
+	SAY("a file %d", f != NULL);
+	if (f) {
+		n = fread(text, 1, sizeof(text) - 1, f);
+		fclose(f);
+	}
+	text[n] = 0;
+	SAY("a graph %d, an edge %d, the kernel %d", strncmp(text, "digraph", 7) == 0, strstr(text, "->") != NULL,
+		strstr(text, "store") != NULL || strstr(text, "KERNEL") != NULL);
+	SAY("again -> %s", name_of(cuGraphDebugDotPrint(g, path, CU_GRAPH_DEBUG_DOT_FLAGS_VERBOSE)));
+	unlink(path);
+	ASK(cuGraphDebugDotPrint(g, "/nowhere/at/all", 0));
+	ASK(cuGraphDebugDotPrint(g, NULL, 0));
+	ASK(cuGraphDebugDotPrint(NULL, path, 0));
+	SAY("a file %d", access(path, F_OK) == 0);
+}
+
+/* ---- attributes, edges with data, results of an instantiation */
+
+static void attributes(void)
+{
+	CUgraph g;
+	CUgraphNode a, b, e;
+	CUDA_KERNEL_NODE_PARAMS kp;
+	CUlaunchAttributeValue v, got;
+
+	ready();
+	NEED(cuGraphCreate(&g, 0));
+	kp = kernel_node(store, (void *[]){&p, &one});
+	NEED(cuGraphAddKernelNode(&a, g, NULL, 0, &kp));
+	NEED(cuGraphAddKernelNode(&b, g, &a, 1, &kp));
+	NEED(cuGraphAddEmptyNode(&e, g, NULL, 0));
+	memset(&got, 0, sizeof(got));
+	ASK(cuGraphKernelNodeGetAttribute(a, CU_LAUNCH_ATTRIBUTE_COOPERATIVE, &got));
+	SAY("cooperative %d", got.cooperative);
+	memset(&v, 0, sizeof(v));
+	v.cooperative = 1;
+	ASK(cuGraphKernelNodeSetAttribute(a, CU_LAUNCH_ATTRIBUTE_COOPERATIVE, &v));
+	ASK(cuGraphKernelNodeCopyAttributes(b, a));
+	ASK(cuGraphKernelNodeGetAttribute(b, CU_LAUNCH_ATTRIBUTE_COOPERATIVE, &got));
+	SAY("cooperative %d", got.cooperative);
+	ASK(cuGraphKernelNodeGetAttribute(b, CU_LAUNCH_ATTRIBUTE_PRIORITY, &got));
+	SAY("priority %d", got.priority);
+	v.priority = -1;
+	ASK(cuGraphKernelNodeSetAttribute(b, CU_LAUNCH_ATTRIBUTE_PRIORITY, &v));
+	ASK(cuGraphKernelNodeGetAttribute(b, CU_LAUNCH_ATTRIBUTE_PRIORITY, &got));
+	SAY("priority %d", got.priority);
+	ASK(cuGraphKernelNodeCopyAttributes(b, e));
+	ASK(cuGraphKernelNodeGetAttribute(e, CU_LAUNCH_ATTRIBUTE_PRIORITY, &got));
+	ASK(cuGraphKernelNodeGetAttribute(a, CU_LAUNCH_ATTRIBUTE_PRIORITY, NULL));
+	ASK(cuGraphKernelNodeGetAttribute(a, 99, &got));
+	ASK(cuGraphKernelNodeSetAttribute(a, CU_LAUNCH_ATTRIBUTE_PRIORITY, NULL));
+}
+
+static void any_nodes(void)
+{
+	CUgraph g, c, in;
+	CUgraphExec x;
+	CUgraphNode a, b, d, m;
+	CUgraphNodeParams n;
+	CUgraphEdgeData edge = {0}, told[2];
+	CUgraphNode from[2];
+	CUDA_GRAPH_INSTANTIATE_PARAMS ip = {0};
+	size_t count = 2;
+	void *args[] = {&p, &one};
+
+	ready();
+	NEED(cuGraphCreate(&g, 0));
+	memset(&n, 0, sizeof(n));
+	n.type = CU_GRAPH_NODE_TYPE_KERNEL;
+	n.kernel.func = log_to;
+	n.kernel.gridDimX = n.kernel.gridDimY = n.kernel.gridDimZ = 1;
+	n.kernel.blockDimX = n.kernel.blockDimY = n.kernel.blockDimZ = 1;
+	n.kernel.kernelParams = args;
+	ASK(cuGraphAddNode(&a, g, NULL, NULL, 0, &n));
+	edge.type = 7;
+	ASK(cuGraphAddNode(&b, g, &a, &edge, 1, &n));
+	memset(&edge, 0, sizeof(edge));
+	edge.from_port = 9;
+	ASK(cuGraphAddNode(&b, g, &a, &edge, 1, &n));
+	memset(&edge, 0, sizeof(edge));
+	edge.reserved[2] = 1;
+	ASK(cuGraphAddNode(&b, g, &a, &edge, 1, &n));
+	memset(&edge, 0, sizeof(edge));
+	edge.type = CU_GRAPH_DEPENDENCY_TYPE_PROGRAMMATIC;
+	edge.from_port = CU_GRAPH_KERNEL_NODE_PORT_PROGRAMMATIC;
+	ASK(cuGraphAddNode(&b, g, &a, &edge, 1, &n));
+	ASK(cuGraphNodeGetDependencies(b, from, told, &count));
+	SAY("%zu dependencies, from port %d, type %d", count, told[0].from_port, told[0].type);
+	memset(&n, 0, sizeof(n));
+	n.type = CU_GRAPH_NODE_TYPE_EMPTY;
+	ASK(cuGraphAddNode(&d, g, &b, NULL, 1, &n));
+	ASK(cuGraphAddNode(&d, g, &b, NULL, 0, &n));
+	n.type = 40;
+	ASK(cuGraphAddNode(&d, g, NULL, NULL, 0, &n));
+	ASK(cuGraphAddNode(&d, g, NULL, NULL, 0, NULL));
+	memset(&n, 0, sizeof(n));
+	n.type = CU_GRAPH_NODE_TYPE_MEM_ALLOC;
+	n.alloc.bytesize = 64;
+	n.alloc.poolProps.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
+	n.alloc.poolProps.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+	ASK(cuGraphAddNode(&m, g, NULL, NULL, 0, &n));
+	SAY("an address %d", n.alloc.dptr != 0);
+	CUdeviceptr q = n.alloc.dptr;
+	memset(&n, 0, sizeof(n));
+	n.type = CU_GRAPH_NODE_TYPE_MEM_FREE;
+	n.free.dptr = q;
+	ASK(cuGraphAddNode(&d, g, &m, NULL, 1, &n));
+	ASK(cuGraphNodeSetParams(d, &n));
+	ASK(cuGraphInstantiateWithParams(&x, g, &ip));
+	SAY("result %d", ip.result_out);
+	ASK(cuGraphUpload(x, s));
+	ASK(cuGraphLaunch(x, s));
+	ASK(cuStreamSynchronize(s));
+	SAY("entries %u", word(p));
+	ip.flags = 1 << 20;
+	ASK(cuGraphInstantiateWithParams(&x, g, &ip));
+	SAY("result %d", ip.result_out);
+	ip.flags = CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD;
+	ip.hUploadStream = s;
+	ASK(cuGraphInstantiateWithParams(&x, g, &ip));
+	SAY("result %d", ip.result_out);
+
+	/* A child graph that is given away. */
+	NEED(cuGraphCreate(&g, 0));
+	NEED(cuGraphCreate(&c, 0));
+	NEED(cuGraphAddEmptyNode(&a, c, NULL, 0));
+	memset(&n, 0, sizeof(n));
+	n.type = CU_GRAPH_NODE_TYPE_GRAPH;
+	n.graph.graph = c;
+	n.graph.ownership = CU_GRAPH_CHILD_GRAPH_OWNERSHIP_MOVE;
+	ASK(cuGraphAddNode(&d, g, NULL, NULL, 0, &n));
+	ASK(cuGraphChildGraphNodeGetGraph(d, &in));
+	SAY("the same %d", in == c);
+	ASK(cuGraphDestroy(c));
+	ASK(cuGraphAddEmptyNode(&b, c, &a, 1));
+	ASK(cuGraphInstantiate(&x, g, 0));
+	ASK(cuGraphLaunch(x, s));
+	ASK(cuStreamSynchronize(s));
+	ASK(cuGraphDestroy(g));
+}
+
+SECTIONS({"memory", memory}, {"captured_memory", captured_memory}, {"values", values}, {"user_objects", user_objects},
+	 {"drawing", drawing}, {"attributes", attributes}, {"any_nodes", any_nodes})
