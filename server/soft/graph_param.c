@@ -447,7 +447,7 @@ CUresult cuGraphNodeSetParams(CUgraphNode h, CUgraphNodeParams *p)
 	}
 	case CU_GRAPH_NODE_TYPE_EVENT_RECORD: return cuGraphEventRecordNodeSetEvent(h, p->eventRecord.event);
 	case CU_GRAPH_NODE_TYPE_WAIT_EVENT: return cuGraphEventWaitNodeSetEvent(h, p->eventWait.event);
-	default: return CUDA_ERROR_NOT_SUPPORTED;
+	default: return CUDA_ERROR_INVALID_VALUE;
 	}
 }
 
@@ -476,6 +476,6 @@ CUresult cuGraphExecNodeSetParams(CUgraphExec x, CUgraphNode h, CUgraphNodeParam
 	case CU_GRAPH_NODE_TYPE_EVENT_RECORD:
 		return cuGraphExecEventRecordNodeSetEvent(x, h, p->eventRecord.event);
 	case CU_GRAPH_NODE_TYPE_WAIT_EVENT: return cuGraphExecEventWaitNodeSetEvent(x, h, p->eventWait.event);
-	default: return CUDA_ERROR_NOT_SUPPORTED;
+	default: return CUDA_ERROR_INVALID_VALUE;
 	}
 }

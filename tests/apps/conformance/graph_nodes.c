@@ -241,10 +241,11 @@ static void values(void)
 
 static sem_t gone;
 static pid_t gone_in;
+static int gone_number;
 static void CUDA_CB destroy(void *n)
 {
 	gone_in = getpid();
-	SAY("object %d destroyed", *(int *)n);
+	gone_number = *(int *)n;
 	sem_post(&gone);
 }
 
@@ -254,8 +255,9 @@ static void await_destruction(void)
 
 	clock_gettime(CLOCK_REALTIME, &end);
 	end.tv_sec += 10;
-	SAY("destroyed %d", sem_timedwait(&gone, &end) == 0);
-	SAY("in this process %d", gone_in == getpid());
+	int r = sem_timedwait(&gone, &end);
+
+	SAY("destroyed %d: object %d, in this process %d", r == 0, gone_number, gone_in == getpid());
 }
 
 static void user_objects(void)
