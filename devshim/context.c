@@ -219,14 +219,21 @@ static CUresult primary_of(CUdevice dev, struct context **out)
 
 static CUresult activate(struct context *c)
 {
-	CUcontext h = NULL;
-	CUresult r = remote_cuDevicePrimaryCtxRetain(&h, c->device);
+	struct call k;
+	CUresult r = call_begin(&k, CALL_cuDevicePrimaryCtxRetain);
 	if (r)
 		return r;
-	if (h != c->handle)
-		return process_die(-EPROTO, "the primary context's handle");
-	born(c, atomic_load(&c->flags), 0);
-	return CUDA_SUCCESS;
+	put_device(&k, c->device);
+	r = call_wait(&k);
+	if (!r) {
+		k.in.bad |= get_handle(&k, HANDLE_CUcontext) != c->handle;
+		born(c, atomic_load(&c->flags), 0);
+		context_facts(&k, c);
+	}
+	r = call_end(&k, r);
+	if (r)
+		atomic_store(&c->alive, false);
+	return r;
 }
 
 CUresult cuDevicePrimaryCtxRetain(CUcontext *pctx, CUdevice dev)

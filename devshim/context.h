@@ -49,6 +49,9 @@ CUresult context_check_present(struct context **out);
 /* The context of a handle that the application gave; NULL when there is none. A primary context is found
  * whether active or not. */
 struct context *context_find(CUcontext h);
+struct call;
+/* Takes what the answer that made it tells of a context; under context_lock. */
+void context_facts(struct call *k, struct context *c);
 /* Called by call.c when the server answered with an error that ends a context. */
 void context_lost(struct context *c, CUresult code);
 /* True for errors that a context never recovers from. */

@@ -8,6 +8,7 @@
 #include <stddef.h>
 #include "cuda.calls.h"
 #include "cuda.remote.h"
+#include "devshim/call.h"
 #include "devshim/context.h"
 #include "wire/cuda.h"
 
@@ -26,6 +27,42 @@ static void learnt(struct context *c, unsigned bit)
 static void forget(struct context *c, unsigned bit)
 {
 	atomic_fetch_and_explicit(&c->known, ~bit, memory_order_release);
+}
+
+/* True, and the value, unless the answer says that it cannot be told. */
+static bool told(struct call *k, int64_t *v)
+{
+	if (get_nil(&k->in))
+		return false;
+	*v = get_i64(&k->in);
+	return !k->in.bad;
+}
+
+void context_facts(struct call *k, struct context *c)
+{
+	unsigned known = 0;
+	int64_t least = 0, greatest = 0, v = 0;
+
+	atomic_store(&c->id, get_u64(&k->in));
+	if (get_nil(&k->in))
+		return;
+	size_t n = get_array(&k->in, 64);
+	bool range = told(k, &least);
+	if (told(k, &greatest) && range) {
+		c->priority[0] = (int)least;
+		c->priority[1] = (int)greatest;
+		known |= CONTEXT_PRIORITY;
+	}
+	if (told(k, &v)) {
+		c->cache = (CUfunc_cache)v;
+		known |= CONTEXT_CACHE;
+	}
+	for (size_t i = 3; i < n; i++)
+		if (told(k, &v) && i - 3 < CONTEXT_LIMITS) {
+			c->limit[i - 3] = (size_t)v;
+			known |= 1u << (i - 3);
+		}
+	learnt(c, known);
 }
 
 /* The context that a function with a context argument means: NULL stands for the current one. */

@@ -180,7 +180,8 @@ static void put_command(struct msg *m)
 	put_text(m, line);
 }
 
-static void put_hello(struct msg *m)
+/* The calls by the number of their list; or, for a server of another build, one by one. */
+static void put_hello(struct msg *m, bool listed)
 {
 	const char *user = getenv("USER");
 	char name[LIMIT_NAME + 1] = "";
@@ -192,8 +193,11 @@ static void put_hello(struct msg *m)
 	put_text(m, "uid"), put_u64(m, getuid());
 	put_text(m, "user"), put_text(m, name);
 	put_text(m, "command"), put_command(m);
-	put_text(m, "calls"), put_array(m, CALL_COUNT);
-	for (unsigned i = 0; i < CALL_COUNT; i++) {
+	if (!listed)
+		put_text(m, "list"), put_u64(m, CALL_LIST);
+	else
+		put_text(m, "calls"), put_array(m, CALL_COUNT);
+	for (unsigned i = 0; listed && i < CALL_COUNT; i++) {
 		put_array(m, 2);
 		put_text(m, call_names[i].name);
 		put_u64(m, call_names[i].signature);
@@ -210,7 +214,8 @@ static void put_hello(struct msg *m)
 	}
 }
 
-static bool take_hello(struct msg *m)
+/* *again: the server wants to see the list. */
+static bool take_hello(struct msg *m, bool *again)
 {
 	char field[64];
 	bool snapshot = false;
@@ -220,6 +225,8 @@ static bool take_hello(struct msg *m)
 		if (!strcmp(field, "protocol")) {
 			if (get_u64(m) != PROTOCOL_VERSION)
 				return false;
+		} else if (!strcmp(field, "again")) {
+			*again = get_bool(m);
 		} else if (!strcmp(field, "keeps")) {
 			process_server_keeps = get_bool(m);
 		} else if (!strcmp(field, "snapshot")) {
@@ -239,15 +246,16 @@ static bool take_hello(struct msg *m)
 			get_skip(m);
 		}
 	}
-	return snapshot && get_end(m);
+	return (snapshot || *again) && get_end(m);
 }
 
 /* The answer is the server's own map; a server that refuses ends the session instead. */
-static CUresult hello(struct thread *t)
+static CUresult hello(struct thread *t, bool listed)
 {
+	bool again = false;
 	struct msg m;
 	msg_init(&m, t->out + sizeof(struct frame), LIMIT_HEAD);
-	put_hello(&m);
+	put_hello(&m, listed);
 	if (m.bad)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	struct record r = {.bytes = t->out, .head_len = (uint32_t)m.len, .kind = FRAME_HELLO,
@@ -260,11 +268,11 @@ static CUresult hello(struct thread *t)
 		return e == -ESHUTDOWN ? CUDA_ERROR_MPS_CLIENT_TERMINATED : CUDA_ERROR_MPS_CONNECTION_FAILED;
 	}
 	msg_init(&m, (void *)a.head, a.frame.head_len);
-	if (!take_hello(&m)) {
+	if (!take_hello(&m, &again) || (again && listed)) {
 		log_error("the server's hello cannot be understood");
 		return CUDA_ERROR_SYSTEM_DRIVER_MISMATCH;
 	}
-	return CUDA_SUCCESS;
+	return again ? hello(t, true) : CUDA_SUCCESS;
 }
 
 static CUresult open_code(int e, const char *path)
@@ -316,7 +324,7 @@ static CUresult start(void)
 		return open_code(e, path);
 	atomic_store(&opened, true);
 	note_directory(mount && *mount ? mount : MOUNT_DEFAULT);
-	CUresult r = hello(t);
+	CUresult r = hello(t, false);
 	if (!r) {
 		device_apply_environment(getenv("CUDA_DEVICE_ORDER"), getenv("CUDA_VISIBLE_DEVICES"));
 		if (device_count() == 0)

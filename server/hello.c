@@ -11,6 +11,8 @@
 #include "server/nvml.h"
 #include "server/state.h"
 #include "wire/log.h"
+#include "cuda.calls.h"
+#include "nvml.calls.h"
 
 /* Variables of the program that the driver itself reads and that mean no file, no device and nothing of
  * the server's. */
@@ -27,6 +29,7 @@ struct greeting {
 	int64_t pid, uid;
 	uint16_t unknown[LIMIT_CALLS];
 	unsigned unknown_count;
+	bool again;                 /* a list that we do not know */
 };
 
 /* Both descriptions share one numbering here: NVML's calls follow the driver's. */
@@ -95,6 +98,21 @@ static void get_calls(struct session *s, struct msg *m, struct greeting *g)
 	free(sorted);
 }
 
+/* A list of this very build: the program's numbers are ours. */
+static bool get_list(struct session *s, uint64_t list)
+{
+	unsigned first = list == NVML_CALL_LIST ? serve_count : 0;
+
+	if (list != CALL_LIST && list != NVML_CALL_LIST)
+		return false;
+	s->calls = first ? nvml_serve_count : serve_count;
+	s->wants_nvml = first;
+	s->wants_driver = !first;
+	for (unsigned i = 0; i < s->calls; i++)
+		s->call[i] = first + i;
+	return true;
+}
+
 static void get_environment(struct msg *m)
 {
 	size_t n = get_map(m, 64);
@@ -141,6 +159,8 @@ static void get_greeting(struct session *s, struct msg *m, struct greeting *g)
 			get_shown(m, g->program, sizeof g->program);
 		else if (!strcmp(key, "calls"))
 			get_calls(s, m, g);
+		else if (!strcmp(key, "list"))
+			g->again = !get_list(s, get_u64(m));
 		else if (!strcmp(key, "env"))
 			get_environment(m);
 		else
@@ -160,23 +180,51 @@ static void put_raw(struct msg *m, const void *p, size_t n)
 	m->len += n;
 }
 
+/* The answer is `m`. */
+static void answer(struct session *s, const struct frame *f, struct msg *m)
+{
+	struct frame reply = {.kind = FRAME_REPLY, .seq = f->seq, .head_len = m->len};
+	struct iovec v[2] = {{&reply, sizeof reply}, {m->buf, m->len}};
+
+	if (m->bad)
+		session_end(s, CUDA_ERROR_OUT_OF_MEMORY, "the hello's answer is larger than a head may be");
+	send_frame(s, v, 2);
+}
+
+static void ask_again(struct session *s, const struct frame *f, struct msg *m)
+{
+	static bool asked;
+
+	if (asked)
+		session_end(s, CUDA_ERROR_MPS_CLIENT_TERMINATED, "malformed hello");
+	asked = true;
+	put_map(m, 1);
+	put_text(m, "again");
+	put_bool(m, true);
+	answer(s, f, m);
+}
+
 void hello_answer(struct session *s, const struct frame *f)
 {
 	static uint8_t head[LIMIT_HEAD];
 	static struct greeting g;
-	struct frame reply = {.kind = FRAME_REPLY, .seq = f->seq};
-	struct iovec v[2] = {{&reply, sizeof reply}};
 	struct msg m;
 
 	input_take(s, head, f->head_len);
 	msg_init(&m, head, f->head_len);
+	g.again = false;
 	get_greeting(s, &m, &g);
-	if (m.bad || !s->calls)
+	if (m.bad || (!s->calls && !g.again))
 		session_end(s, CUDA_ERROR_MPS_CLIENT_TERMINATED, "malformed hello");
 	if (g.protocol != PROTOCOL_VERSION)
 		session_end(s, CUDA_ERROR_SYSTEM_DRIVER_MISMATCH,
 				"the program speaks protocol %lld, the server %d",
 				(long long)g.protocol, PROTOCOL_VERSION);
+	if (g.again) {
+		msg_init(&m, head, sizeof head);
+		ask_again(s, f, &m);
+		return;
+	}
 	snprintf(s->report->program, sizeof s->report->program, "%.40s[%d]", g.program, (int)g.pid);
 	nvml_announce(g.pid, s->wants_driver ? g.program : NULL);
 	log_debug("hello of %s pid %lld uid %lld %s, build %s; %u of %u calls unknown", g.program,
@@ -200,10 +248,6 @@ void hello_answer(struct session *s, const struct frame *f)
 		put_u64(&m, g.unknown[i]);
 	put_text(&m, "snapshot");
 	put_raw(&m, s->start->snapshot, s->start->snapshot_len);
-	if (m.bad)
-		session_end(s, CUDA_ERROR_OUT_OF_MEMORY, "the hello's answer is larger than a head may be");
-	reply.head_len = m.len;
-	v[1] = (struct iovec){head, m.len};
-	send_frame(s, v, 2);
+	answer(s, f, &m);
 	s->greeted = true;
 }

@@ -354,8 +354,10 @@ void session_run(const struct session_start *start)
 	if (r)
 		session_end(s, CUDA_ERROR_OPERATING_SYSTEM, "standard output: %s", strerror(-r));
 	open_reader(s);
-	input_record(s, &f, true);
-	hello_answer(s, &f);
+	while (!s->greeted) {
+		input_record(s, &f, true);
+		hello_answer(s, &f);
+	}
 	if (s->wants_driver || session_soft(s))
 		start_driver(s);
 	baton_release(s);

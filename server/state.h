@@ -139,7 +139,7 @@ uint64_t context_id(struct session *s, CUcontext real);
 /* What runs a call, by this build's id of it; NULL for NO_CALL. */
 const struct serve_entry *call_entry(uint16_t id);
 bool call_is_nvml(uint16_t id);
-/* Reads and answers the hello whose header is f. */
+/* Reads and answers the hello whose header is f. Not `greeted` afterwards: another one will come. */
 void hello_answer(struct session *s, const struct frame *f);
 
 /* ---- later.c ---- */

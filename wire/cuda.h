@@ -37,7 +37,7 @@ CUresult cuFlushGPUDirectRDMAWrites(CUflushGPUDirectRDMAWritesTarget target,
 		CUflushGPUDirectRDMAWritesScope scope) SINCE(11030);
 CUresult cuDeviceGetProperties(CUdevprop *prop, CUdevice dev) LOCAL SINCE(2000);
 CUresult cuDeviceComputeCapability(int *major, int *minor, CUdevice dev) LOCAL SINCE(2000);
-CUresult cuDevicePrimaryCtxRetain(CUcontext *pctx, CUdevice dev) SHIM SINCE(7000);
+CUresult cuDevicePrimaryCtxRetain(CUcontext *pctx, CUdevice dev) HAND SINCE(7000);
 CUresult cuDevicePrimaryCtxRelease_v2(CUdevice dev) SHIM SINCE(11000);
 CUresult cuDevicePrimaryCtxSetFlags_v2(CUdevice dev, unsigned int flags) SHIM SINCE(11000);
 CUresult cuDevicePrimaryCtxGetState(CUdevice dev, unsigned int *flags, int *active) LOCAL SINCE(7000);

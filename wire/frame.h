@@ -85,10 +85,11 @@ struct delivery { uint64_t transfer, bytes; };
 /* Names a handle that sessions of one server share (docs/protocol.md). */
 struct share_token { uint64_t word[2]; };
 
-/* hello request (FRAME_HELLO), a map: "protocol" int, "version" text (build), "pid" int, "uid" int, "user" text, "command" text, "calls" array of
- *   [name text, signature u32] (the call ids of this session are indices of this array), "env" map of the CUDA_* variables that the driver reads.
- * hello reply: map: "protocol", "version", "session" int (id at the server), "driver" text ("real" or "soft"), "unknown" array of
- *   call ids that this server lacks or describes otherwise, "snapshot" map.
+/* hello request (FRAME_HELLO), a map: "protocol" int, "version" text (build), "pid" int, "uid" int, "user" text, "command" text, "list" u64 (CALL_LIST: the call
+ *   ids of this session are those of a build with that list) or "calls" array of [name text, signature u32] (they are indices of this array), "env" map of
+ *   the CUDA_* variables that the driver reads.
+ * hello reply: map: "protocol", "version", "session" int (id at the server), "driver" text ("real" or "soft"), "keeps" bool (module images), "unknown" array of
+ *   call ids that this server lacks or describes otherwise, "snapshot" map. Or, to a list that it does not know: "again" true.
  * snapshot map: "driver_version" int (13000), "nvidia_version" text ("580.159.04", or "" ), "driver" text, "host" text, "sessions" int, "devices" array of maps:
  *   "name" text, "uuid" bin 16, "luid" bin 8, "node_mask" int, "total" int, "free" int, "pci_bus_id" text ("0000:00:06.0" or ""), "attributes" array of
  *   int or nil (nil: the driver gave an error), index = CUdevice_attribute, first element unused.

@@ -6,6 +6,7 @@ usage: gen.py TYPES.h API.h ARTEFACT      ARTEFACT: one of the gen_* functions b
 
 It knows words and types, no name of any API function. A description that it does not understand is refused with file:line: error.
 """
+import hashlib
 import re
 import sys
 import zlib
@@ -245,6 +246,9 @@ def gen_calls_h(api, calls, types):
         print("struct call_name { const char *name; uint32_t signature; const char *class_; };")
     else:
         print("#include \"cuda.calls.h\"")
+    whole = hashlib.sha256("".join(f"{c.name} {c.signature}\n" for c in calls).encode()).digest()
+    print(f"/* The list of all names and signatures, in order: ends with the same one number their calls alike. */")
+    print(f"#define {api.upper}CALL_LIST 0x{int.from_bytes(whole[:8], 'little'):016x}ull")
     print(f"extern const struct call_name {api.tag}call_names[{api.upper}CALL_COUNT];")
     print(f"extern const char *const {api.tag}handle_names[];")
 

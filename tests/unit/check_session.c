@@ -162,6 +162,56 @@ START_TEST(unknown_calls)
 }
 END_TEST
 
+static void list_hello(struct client *c, uint64_t list)
+{
+	uint8_t buf[128];
+	struct msg m;
+
+	msg_init(&m, buf, sizeof buf);
+	put_map(&m, 2);
+	put_text(&m, "protocol");
+	put_i64(&m, PROTOCOL_VERSION);
+	put_text(&m, "list");
+	put_u64(&m, list);
+	client_send(c, (struct frame){.kind = FRAME_HELLO, .thread = 1}, &m, NULL, 0);
+}
+
+/* The number of this build's list stands for the list; another number makes the server ask for it, once. */
+START_TEST(list)
+{
+	struct client c;
+	struct reply r = {0};
+	char key[32];
+
+	client_start(&c);
+	if (_i) {
+		list_hello(&c, CALL_LIST + 1);
+		client_frame(&c, &r);
+		ck_assert_int_eq(r.f.kind, FRAME_REPLY);
+		ck_assert_uint_eq(get_map(&r.m, 10), 1);
+		get_text(&r.m, key, sizeof key);
+		ck_assert_str_eq(key, "again");
+		ck_assert(get_bool(&r.m) && get_end(&r.m));
+	}
+	if (_i == 2) {
+		list_hello(&c, CALL_LIST + 1);
+		client_frame(&c, &r);
+		ck_assert_int_eq(r.f.kind, FRAME_BYE);
+	} else if (_i) {
+		client_hello(&c);
+	} else {
+		list_hello(&c, CALL_LIST);
+		client_frame(&c, &r);
+		ck_assert_int_eq(r.f.kind, FRAME_REPLY);
+		ck_assert_uint_eq(get_map(&r.m, 10), 7);
+	}
+	if (_i < 2)
+		client_context(&c);
+	client_close(&c);
+	free(r.bulk);
+}
+END_TEST
+
 /* The stream waits for the program's host function, and so does who waits for the stream. */
 START_TEST(host_function)
 {
@@ -551,6 +601,7 @@ int main(void)
 	tcase_add_test(t, handles);
 	tcase_add_test(t, failed_posts);
 	tcase_add_test(t, unknown_calls);
+	tcase_add_loop_test(t, list, 0, 3);
 	tcase_add_test(t, host_function);
 	tcase_add_test(t, deliveries);
 	tcase_add_test(t, threads);
