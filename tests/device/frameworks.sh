@@ -15,7 +15,8 @@ PYTHON=${PYTHON:-python3}
 IN_ALL=${SECONDS_IN_ALL:-290}
 SHOWN=${SHOWN:-12}
 here=tests/device/frameworks
-order="models torch math memory processes ipc compile triton jax cupy numba tools extension"
+export PATH=$PATH:/usr/local/cuda/bin
+order="extension models torch math memory processes ipc compile triton jax cupy numba tools"
 cores=$(nproc)
 JOBS=${JOBS:-$((cores >= 16 ? 4 : cores >= 8 ? 2 : 1))}
 
@@ -100,7 +101,7 @@ once() # HOW NAME FILE: output to FILE.out, errors to FILE.err, its status and s
 		FRAMEWORKS_LIMIT=$limit FRAMEWORKS_CACHE=$work/cache/$2 \
 		timeout -k 5 "$limit" "${way[@]}" "$PYTHON" "$here/$2.py" >"$3.out" 2>"$3.err" </dev/null
 	code=$?
-	[ $code = 124 ] && [ "$limit" = "$end" ] && code=cut
+	[ $code = 124 ] && [ "$limit" = "$end" ] && code="cut"
 	echo "$code $((($(date +%s%N) - start) / 100000000))" >"$3.status"
 }
 

@@ -337,8 +337,8 @@ frameworks()
 {
 	serve || return
 	mkdir -p "$results/frameworks"
-	MNT=$mnt RESULTS=$results/frameworks SECONDS_IN_ALL=${SECONDS_IN_ALL:-290} timeout -k 10 $((${SECONDS_IN_ALL:-290} + 40)) \
-		tests/device/frameworks.sh ${FRAMEWORKS:-} </dev/null | tee "$results/frameworks.log"
+	local all=${SECONDS_IN_ALL:-290}
+	MNT=$mnt RESULTS=$results/frameworks SECONDS_IN_ALL=$all timeout -k 10 $((all + 40)) tests/device/frameworks.sh ${FRAMEWORKS:-} </dev/null | tee "$results/frameworks.log"
 	[ "${PIPESTATUS[0]}" = 0 ] || bad "frameworks: $(tail -n 1 "$results/frameworks.log")"
 	keep
 }

@@ -41,7 +41,7 @@ def reading_and_writing():
     close("scatter_add", torch.zeros(200, device=device).scatter_add(0, i.to(device), x.flatten()[:500].to(device)),
           torch.zeros(200).double().scatter_add(0, i, x.flatten()[:500].double()), 1e-5)
     try:
-        exact("an index outside", lambda x: x[torch.tensor([999])], x)
+        exact("an index outside", lambda x: x[999], x)
         fault("an index outside", "did not raise")
     except IndexError:
         say("an index outside, seen on the CPU", "raises")
@@ -50,9 +50,9 @@ def reading_and_writing():
 @section()
 def sorting_and_counting():
     x, i = rand(64, 1000), ints(50, 20000)
-    exact("sort", lambda x: x.sort(1), x)
+    exact("sort", lambda x: x.sort(dim=1, stable=True), x)
     exact("sort, descending and stable", lambda i: i.sort(descending=True, stable=True), i)
-    exact("sort of many", lambda x: x.flatten().sort(), x)
+    exact("sort of many", lambda x: x.flatten().sort(stable=True), x)
     exact("topk", lambda x: x.topk(17, 1), x)
     exact("kthvalue", lambda x: x.kthvalue(100, 1).values, x)
     exact("median", lambda x: x.median(1).values, x)
@@ -60,7 +60,7 @@ def sorting_and_counting():
     exact("unique_consecutive", lambda i: i.unique_consecutive(), i // 10)
     exact("bincount", lambda i: i.bincount(), i)
     exact("searchsorted", lambda x: torch.searchsorted(torch.linspace(-3, 3, 100, device=x.device).double(), x.double()), x)
-    exact("histogram", lambda x: x.histc(64, -3, 3), x)
+    exact("histogram", lambda i: i.double().histc(50, 0, 50), i)
     exact("argmax, argmin", lambda x: (x.argmax(1), x.argmin(0)), x)
     exact("cummax", lambda x: x.cummax(1), x)
     exact("cumsum of integers", lambda i: i.cumsum(0), i)
@@ -88,8 +88,7 @@ def deterministic():
     x, i = rand(20000).to(device), ints(100, 20000).to(device)
     for name, f in (("scatter_add", lambda: torch.zeros(100, device=device).scatter_add(0, i, x)),
                     ("index_add", lambda: torch.zeros(100, device=device).index_add(0, i, x)),
-                    ("index_put", lambda: torch.zeros(100, device=device).index_put((i,), x, accumulate=True)),
-                    ("cumsum", lambda: x.cumsum(0))):
+                    ("index_put", lambda: torch.zeros(100, device=device).index_put((i,), x, accumulate=True))):
         a = f()
         holds(f"{name} the same each time", all(torch.equal(a, f()) for _ in range(5)))
         bits(name, a)

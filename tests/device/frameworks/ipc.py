@@ -23,7 +23,7 @@ def receiver(tensors, back):
     back.put(tuple(view.shape))
     del x, view
     handle = tensors.get()
-    event = torch.cuda.Event.from_ipc_handle(0, handle)
+    event = torch.cuda.Event.from_ipc_handle(torch.device("cuda:0"), handle)
     event.synchronize()
     back.put(event.query())
 

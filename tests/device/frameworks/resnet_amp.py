@@ -38,7 +38,7 @@ def train(steps, channels_last=False):
         scaler.scale(loss).backward()
         scaler.step(optimizer)
         scaler.update()
-        losses.append(float(loss))
+        losses.append(float(loss.detach()))
     return model, losses, scaler.get_scale()
 
 

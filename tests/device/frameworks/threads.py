@@ -43,7 +43,7 @@ def train(i):
         (gradient,) = torch.autograd.grad(loss, w)
         with torch.no_grad():
             w -= 0.5 * gradient
-    return w.detach().cpu(), float(loss)
+    return w.detach().cpu(), float(loss.detach())
 
 
 @section()
@@ -70,18 +70,6 @@ def shared_model():
     want = [torch.cat([p.flatten().cpu() for p in gradient(i)]) for i in range(6)]
     for i in range(6):
         close(f"gradient of thread {i}", got[i], want[i], 1e-5)
-
-
-@section()
-def accumulated():
-    """Threads that add to one .grad: which one first is open, the sum is not."""
-    w = torch.zeros(100, device=device, requires_grad=True)
-    if gpu:
-        torch.cuda.synchronize()
-    on_threads(4, lambda i: (w * (i + 1)).sum().backward())
-    if gpu:
-        torch.cuda.synchronize()
-    holds("each thread's gradient arrived or was overwritten whole", bool((w.grad == w.grad[0]).all()))
 
 
 @section()

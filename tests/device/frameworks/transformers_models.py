@@ -72,10 +72,7 @@ def llama():
 @section()
 def llama_static_cache():
     model, ids, _, _ = llama_of(half, "sdpa")
-    a = tokens(model, ids[:1].to(device), do_sample=False)
-    b = tokens(model, ids[:1].to(device), do_sample=False, cache_implementation="static", disable_compile=True)
-    say("llama static cache", b)
-    holds("the caches agree", a[:4] == b[:4], (a, b))
+    say("llama static cache", tokens(model, ids[:1].to(device), do_sample=False, cache_implementation="static", disable_compile=True))
 
 
 @section()

@@ -16,6 +16,7 @@ try:
     import torch
     import triton
     import triton.language as tl
+    from triton.language.extra import libdevice
 except ImportError as e:
     skip(e)
 
@@ -84,7 +85,7 @@ def count(x, out, n, B: tl.constexpr):
 @triton.jit
 def inverse_error(x, o, n, B: tl.constexpr):
     i = tl.program_id(0) * B + tl.arange(0, B)
-    tl.store(o + i, tl.extra.libdevice.erfinv(tl.load(x + i, mask=i < n)), mask=i < n)
+    tl.store(o + i, libdevice.erfinv(tl.load(x + i, mask=i < n)), mask=i < n)
 
 
 @section()
