@@ -53,13 +53,19 @@ static const struct option_name {
 static int add_server(struct options *o, const char *address)
 {
 	const char *colon = strrchr(address, ':'), *bracket = strrchr(address, ']');
-	bool has_port = !strncmp(address, "unix:", 5) || (colon && (!bracket || colon > bracket));
-	char *text;
+	bool local = !strncmp(address, "unix:", 5);
+	bool has_port = local || (colon && (!bracket || colon > bracket));
+	char cwd[4096], *text;
 
 	if (o->server_count == MOUNT_SERVERS)
 		return fail(EXIT_USAGE, "at most %d servers", MOUNT_SERVERS);
-	if (asprintf(&text, "%s%s", address, has_port ? "" : ":" DEFAULT_PORT) < 0)
+	/* The daemon changes its working folder. */
+	if (local && address[5] && address[5] != '/' && getcwd(cwd, sizeof(cwd))) {
+		if (asprintf(&text, "unix:%s/%s", cwd, address + 5) < 0)
+			return fail(EXIT_USAGE, "%m");
+	} else if (asprintf(&text, "%s%s", address, has_port ? "" : ":" DEFAULT_PORT) < 0) {
 		return fail(EXIT_USAGE, "%m");
+	}
 	o->servers[o->server_count++] = text;
 	return 0;
 }

@@ -90,7 +90,8 @@ static void remove_stale(const struct sockaddr_un *a)
 	close(fd);
 }
 
-static int listen_unix(const char *path, struct listening *l)
+/* Nobody can connect before listen(), so the bits are right before anyone is let in. */
+static int listen_unix(const char *path, mode_t mode, gid_t group, struct listening *l)
 {
 	struct sockaddr_un a = {.sun_family = AF_UNIX};
 	mode_t mask;
@@ -106,6 +107,10 @@ static int listen_unix(const char *path, struct listening *l)
 	mask = umask(0177);
 	r = bind(l->fd, (struct sockaddr *)&a, sizeof a) ? -errno : 0;
 	umask(mask);
+	if (!r && group != (gid_t)-1 && chown(path, (uid_t)-1, group))
+		r = -errno;
+	if (!r && mode != 0600 && chmod(path, mode))
+		r = -errno;
 	if (!r && listen(l->fd, BACKLOG))
 		r = -errno;
 	if (r) {
@@ -146,7 +151,7 @@ static int listen_tcp(const struct addrinfo *a, struct listening *l)
 	return 0;
 }
 
-int address_listen(const char *text, struct listening *list, int *count)
+int address_listen(const char *text, mode_t mode, gid_t group, struct listening *list, int *count)
 {
 	struct addrinfo *all;
 	int r = 0;
@@ -155,7 +160,7 @@ int address_listen(const char *text, struct listening *list, int *count)
 		return log_errno(-EMFILE, "--listen %s: too many addresses", text);
 	list[*count] = (struct listening){.fd = -1};
 	if (!strncmp(text, "unix:", 5)) {
-		r = listen_unix(text + 5, &list[*count]);
+		r = listen_unix(text + 5, mode, group, &list[*count]);
 		if (r)
 			return log_errno(r, "--listen %s: %m", text);
 		(*count)++;

@@ -2,6 +2,7 @@
 /* Where the server listens: texts of --listen to listening sockets. */
 #pragma once
 #include <stdbool.h>
+#include <sys/types.h>
 
 #define SOCKETS_MOST 32
 
@@ -15,8 +16,9 @@ struct listening {
 /* True when the text means an address that other machines may reach. */
 bool address_is_open(const char *text);
 /* Opens what the text means, `127.0.0.1:9710`, `[::1]:0`, `localhost:9710`, `unix:/path`, and appends to
- * list (of SOCKETS_MOST). 0, or -errno after a log line. */
-int address_listen(const char *text, struct listening *list, int *count);
+ * list (of SOCKETS_MOST). Of a unix socket the permission bits decide who may connect; group (gid_t)-1: the
+ * server's own. 0, or -errno after a log line. */
+int address_listen(const char *text, mode_t mode, gid_t group, struct listening *list, int *count);
 /* The path of the default unix socket, "unix:..." */
 void address_default_unix(char *out, int cap);
 /* The port of the first TCP socket of the list, 0 if there is none. */

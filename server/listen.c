@@ -556,20 +556,25 @@ static void turn(void)
 		signal_event();
 }
 
+static int open_socket(const char *text)
+{
+	return address_listen(text, l.options->socket_mode, l.options->socket_group, l.sockets, &l.socket_count);
+}
+
 static int open_sockets(void)
 {
 	char path[128];
 
 	for (int i = 0; i < l.options->listen_count; i++)
-		if (address_listen(l.options->listen[i], l.sockets, &l.socket_count))
+		if (open_socket(l.options->listen[i]))
 			return -1;
 	if (l.options->listen_count)
 		return 0;
-	if (address_listen("127.0.0.1:9710", l.sockets, &l.socket_count))
+	if (open_socket("127.0.0.1:9710"))
 		return -1;
 	/* Nobody asked for this one by name: the server is of use without it. */
 	address_default_unix(path, sizeof path);
-	address_listen(path, l.sockets, &l.socket_count);
+	open_socket(path);
 	return 0;
 }
 

@@ -4,6 +4,7 @@
  *
  * Thread rule: one thread. */
 #include <getopt.h>
+#include <grp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,6 +23,9 @@ static const char help[] =
 "  --listen ADDR:PORT   where to listen; may be given several times. unix:PATH is a\n"
 "                       unix socket. Default: 127.0.0.1:9710 and a unix socket in\n"
 "                       $XDG_RUNTIME_DIR or /run\n"
+"  --socket-mode MODE   who may connect to unix sockets, as chmod takes it: 0600 (default),\n"
+"                       0660 or 0666; a session is known by its user, no key is needed\n"
+"  --socket-group NAME  the unix sockets' group\n"
 "  --keys FILE          one line per client, as `scudafs keygen NAME` prints it; TCP\n"
 "                       connections then need a key. SIGHUP reads the file again\n"
 "  --driver WHICH       auto (default): the NVIDIA driver, or the software device where\n"
@@ -73,12 +77,37 @@ static bool parse_fd(const char *text, int *out)
 	return true;
 }
 
+/* The owner's own bits are always there. */
+static bool parse_mode(const char *text, mode_t *out)
+{
+	char *end;
+	unsigned long n = strtoul(text, &end, 8);
+
+	if (!*text || *end || n & ~0666ul || (n & 0600) != 0600)
+		return false;
+	*out = (mode_t)n;
+	return true;
+}
+
+static bool parse_group(const char *text, gid_t *out)
+{
+	const struct group *g = getgrnam(text);
+	char *end;
+	unsigned long n = strtoul(text, &end, 10);
+
+	if (!g && (!*text || *end || n >= (gid_t)-1))
+		return false;
+	*out = g ? g->gr_gid : (gid_t)n;
+	return true;
+}
+
 /* -1: go on; else the exit status. */
 static int parse(int argc, char **argv, struct options *o)
 {
 	static const struct option options[] = {
 		{"listen", required_argument, NULL, 'l'}, {"keys", required_argument, NULL, 'k'},
 		{"driver", required_argument, NULL, 'd'}, {"insecure-no-auth", no_argument, NULL, 'i'},
+		{"socket-mode", required_argument, NULL, 'o'}, {"socket-group", required_argument, NULL, 'g'},
 		{"cache", required_argument, NULL, 'm'}, {"ready-fd", required_argument, NULL, 'r'}, {"no-fence", no_argument, NULL, 'f'},
 		{"allow-changes", no_argument, NULL, 'c'},
 		{"help", no_argument, NULL, 'h'}, {"version", no_argument, NULL, 'v'}, {0}};
@@ -103,6 +132,14 @@ static int parse(int argc, char **argv, struct options *o)
 		case 'r':
 			if (!parse_fd(optarg, &o->ready_fd))
 				return wrong("--ready-fd wants a descriptor's number");
+			break;
+		case 'o':
+			if (!parse_mode(optarg, &o->socket_mode))
+				return wrong("--socket-mode wants read and write bits, like 0660");
+			break;
+		case 'g':
+			if (!parse_group(optarg, &o->socket_group))
+				return wrong("--socket-group wants a group's name or number");
 			break;
 		case 'm':
 			o->cache = strcmp(optarg, "none") ? optarg : "";
@@ -145,7 +182,8 @@ static bool choose_cache(struct options *o)
 
 int main(int argc, char **argv)
 {
-	struct options o = {.driver = "auto", .fence = true, .ready_fd = -1};
+	struct options o = {.driver = "auto", .fence = true, .ready_fd = -1, .socket_mode = 0600,
+		.socket_group = (gid_t)-1};
 	struct keys *keys = NULL;
 	const char *why;
 	int r = parse(argc, argv, &o);

@@ -2,6 +2,7 @@
 /* What the command line said. Set in main before anything else runs, then constant. */
 #pragma once
 #include <stdbool.h>
+#include <sys/types.h>
 #include "wire/limits.h"
 
 #define LISTEN_MOST 16
@@ -15,5 +16,7 @@ struct options {
 	bool insecure;              /* clear connections from anywhere */
 	bool may_change;            /* calls that change a card are allowed */
 	bool fence;                 /* sessions fence their address space */
+	mode_t socket_mode;         /* of unix sockets */
+	gid_t socket_group;         /* (gid_t)-1: the server's own */
 	int ready_fd;               /* -1: none */
 };

@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -74,6 +75,28 @@ static int connect_socket(int fd, const struct sockaddr *a, socklen_t n, int64_t
 	return -error;
 }
 
+/* Whom do we talk to? Root, ourselves, or the owner of a socket in a folder where nobody else can put one:
+ * anyone may listen in /tmp. */
+static int check_listener(int fd, const char *path, const char **why)
+{
+	const char *slash = strrchr(path, '/');
+	char folder[sizeof ((struct sockaddr_un *)0)->sun_path];
+	struct stat socket_there, folder_there;
+	struct ucred peer;
+	socklen_t n = sizeof peer;
+
+	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &n))
+		return -errno;
+	if (!peer.uid || peer.uid == geteuid())
+		return 0;
+	snprintf(folder, sizeof folder, "%.*s", slash ? (int)(slash - path) + 1 : 1, slash ? path : ".");
+	if (!stat(path, &socket_there) && !stat(folder, &folder_there) && socket_there.st_uid == peer.uid &&
+		!(folder_there.st_mode & 022))
+		return 0;
+	*why = "the socket is another user's, in a folder where others can put one: it may be anyone's";
+	return -EACCES;
+}
+
 static int open_unix(const char *path, int64_t deadline, int *fd, const char **why)
 {
 	struct sockaddr_un a = {.sun_family = AF_UNIX};
@@ -88,6 +111,8 @@ static int open_unix(const char *path, int64_t deadline, int *fd, const char **w
 	if (*fd < 0)
 		return -errno;
 	r = connect_socket(*fd, (struct sockaddr *)&a, sizeof a, deadline);
+	if (!r)
+		r = check_listener(*fd, path, why);
 	if (r)
 		close(*fd);
 	return r;

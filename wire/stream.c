@@ -337,8 +337,8 @@ int stream_accept(int fd, const struct keys *keys, int timeout_ms, struct stream
 	const char *reason = "out of memory";
 	struct stream *s = stream_new(fd);
 	struct ucred peer;
-	socklen_t n = sizeof peer;
-	int r = s ? 0 : -ENOMEM;
+	socklen_t n = sizeof peer, m = sizeof(int);
+	int r = s ? 0 : -ENOMEM, domain = 0;
 
 	if (s && keys) {
 		r = stream_handshake(s, NULL, keys, transport_now_ms() + timeout_ms);
@@ -349,7 +349,9 @@ int stream_accept(int fd, const struct keys *keys, int timeout_ms, struct stream
 		else if (r)
 			reason = "connection ended during the TLS handshake";
 	} else if (s) {
-		if (!getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &n) && peer.pid > 0)
+		/* The pid may be none of this namespace, the user is always told. */
+		if (!getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &m) && domain == AF_UNIX &&
+			!getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &n))
 			snprintf(s->identity, sizeof s->identity, "uid:%u", peer.uid);
 		else
 			strcpy(s->identity, "anonymous");
