@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Loading modules and libraries, and unloading them; compiler options. Wrappers are rebuilt around our own
  * copy of an image. The answer to a load brings functions that the program will probably want: all of a
- * small image, of any those that were asked of it before, as far as they fit.
+ * small library, of any those that were asked of it before, as far as they fit.
  *
  * Thread rule: as exec.h; what is known of images is in image.c. */
 #include <string.h>
@@ -136,23 +136,21 @@ static bool tell_name(void *arg, const char *name)
 	return drv.cuModuleGetFunction(&f, t->module, name) || tell(t, name, f);
 }
 
+/* Of a library only: what a module enumerates is not loaded yet (CUDA_ERROR_FUNCTION_NOT_LOADED of its attributes), and
+ * would be at its first launch, which waits for the device then. */
 static void tell_few(struct teller *t)
 {
-	void *f[TOLD_FEW];
+	CUkernel k[TOLD_FEW];
 	const char *name = NULL;
 	unsigned n = 0;
-	CUresult r = t->library ? drv.cuLibraryGetKernelCount(&n, t->library)
-				: drv.cuModuleGetFunctionCount(&n, t->module);
 
-	if (r || !n || n > TOLD_FEW)
+	if (!t->library || drv.cuLibraryGetKernelCount(&n, t->library) || !n || n > TOLD_FEW)
 		return;
-	r = t->library ? drv.cuLibraryEnumerateKernels((CUkernel *)f, n, t->library)
-		       : drv.cuModuleEnumerateFunctions((CUfunction *)f, n, t->module);
-	for (unsigned i = 0; !r && i < n; i++) {
-		r = t->library ? drv.cuKernelGetName(&name, f[i]) : drv.cuFuncGetName(&name, f[i]);
-		if (!r && name && !tell(t, name, f[i]))
+	if (drv.cuLibraryEnumerateKernels(k, n, t->library))
+		return;
+	for (unsigned i = 0; i < n; i++)
+		if (drv.cuKernelGetName(&name, k[i]) || !name || !tell(t, name, k[i]))
 			break;
-	}
 }
 
 /* The handle, then names and functions, then nil. What comes of the module ends with it. */
