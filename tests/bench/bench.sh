@@ -2,30 +2,14 @@
 # SPDX-License-Identifier: Apache-2.0
 # One table, measured in one run: what a call costs natively, through the mount, and the ratio; beside it the round trip
 # and the bandwidth of the network of the same run, and the goals that design and README promise in those terms.
-# Native is the GPU's own driver on a GPU machine (NATIVE_LIB=FOLDER, or the system's with NATIVE_LIB=), else the software
-# device. `bench.sh quick` takes a tenth of the time. Variables: B; SCUDAFS_TEST_DRIVER (auto on a GPU machine);
-# SCUDAFS_BENCH_SERVER=HOST:PORT measures a server that runs already.
-. "$(dirname "$0")/../e2e/lib.sh"
-requires mount
-micro=$B/tests/bench/micro
-[ -x "$micro" ] || skip "$micro is not built (make apps; needs NVIDIA's compiler)"
-native_lib=${NATIVE_LIB-$lib/soft}
+# `bench.sh quick` takes a tenth of the time. Variables as in lib.sh.
+. "$(dirname "$0")/lib.sh"
 how=${1:-full}
-
-"$B/tests/bench/tcp" >"$work/tcp" || fail "tcp"
-rtt=$(awk '$1 == "rtt_us" { print $2 }' "$work/tcp")
-bw=$(awk '$1 == "bw_gbs" { print $2 }' "$work/tcp")
-
-timeout -k 2 150 env ${native_lib:+LD_LIBRARY_PATH="$native_lib"} "$micro" "$how" >"$work/native" 2>"$work/native.err" ||
-	echo "native: $(tail -n 1 "$work/native.err")"
-if [ -n "${SCUDAFS_BENCH_SERVER:-}" ]; then
-	address=$SCUDAFS_BENCH_SERVER
-else
-	start_server
-fi
+measure_network
+native "$work/native" 150 "$micro" "$how"
+bench_server
 start_mount
-timeout -k 2 150 "$bin/scudafs" run --mount "$mnt" -- "$micro" "$how" >"$work/ours" 2>"$work/ours.err" ||
-	echo "ours: $(tail -n 1 "$work/ours.err")"
+mounted "$work/ours" 150 "$micro" "$how"
 
 echo "network of this run: round trip $rtt us, one connection $bw GB/s"
 awk -v rtt="$rtt" -v bw="$bw" '

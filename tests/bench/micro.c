@@ -2,8 +2,8 @@
 /* What a driver call costs the program that makes it. Driver API only, so that the numbers are the
  * driver's or the shim's. Prints `name value` lines (times in microseconds, rates in GB/s) which bench.sh
  * puts beside each other; waits_vectoradd is the number of round trips of a first vector addition, where
- * the mount tells it (SCUDAFS_MOUNT). `micro quick` does a tenth of the repetitions. Each figure is the
- * median of five batches. One thread. */
+ * the mount tells it (SCUDAFS_MOUNT). `micro quick` does a tenth of the repetitions, `micro slow` a few: for a
+ * slow network. Each figure is the median of five batches. One thread. */
 #include <cuda.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -29,7 +29,7 @@ static const char ptx[] =
 static CUfunction nothing, add;
 static CUdeviceptr device_word, device_big;
 static unsigned host_word;
-static int scale = 10;
+static enum { SLOW, QUICK, FULL } how = FULL;
 
 static void need(CUresult r, const char *what, int line)
 {
@@ -116,7 +116,8 @@ static double per_call(void (*f)(void), int n, double *rest)
 {
 	double t[5], full[5];
 
-	n = n * scale / 10 + 1;
+	/* What waits is what is done less often in full, too. */
+	n = (how == FULL ? n : how == QUICK || n > 2000 ? n / 10 : n / 500) + 1;
 	for (int i = 0; i < n / 10 + 1; i++)
 		f();
 	for (int b = 0; b < 5; b++) {
@@ -142,7 +143,7 @@ static double rate(int to_host, void *h, size_t n)
 	double t[5];
 
 	for (int b = -1; b < 5; b++) {
-		int times = n > 8 << 20 ? 1 : 8;
+		int times = n > 8 << 20 ? 1 : how == SLOW ? 2 : 8;
 		double s = now();
 
 		for (int i = 0; i < times; i++) {
@@ -194,8 +195,8 @@ int main(int argc, char **argv)
 	char *plain;
 	void *pinned;
 
-	if (argc > 1 && !strcmp(argv[1], "quick"))
-		scale = 1;
+	if (argc > 1)
+		how = !strcmp(argv[1], "quick") ? QUICK : !strcmp(argv[1], "slow") ? SLOW : FULL;
 	before = round_trips();
 	NEED(cuInit(0));
 	NEED(cuDeviceGet(&dev, 0));
@@ -250,7 +251,7 @@ int main(int argc, char **argv)
 	for (size_t i = 0; i < sizeof(sizes) / sizeof(*sizes); i++) {
 		size_t s = sizes[i];
 
-		if (scale == 1 && s > 16 << 20)
+		if (how != FULL && s > 16 << 20)
 			continue;
 		printf("htod_pageable_%zuK_gbs %.3f\n", s >> 10, rate(0, plain, s));
 		printf("dtoh_pageable_%zuK_gbs %.3f\n", s >> 10, rate(1, plain, s));

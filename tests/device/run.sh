@@ -7,7 +7,8 @@
 #
 #     tests/device/run.sh [STEP...]     build apps conformance shared bench micro smi torch torchbench, all unless named;
 #                                       `native` alone runs what needs no build of ours: programs and conformance natively;
-#                                       `frameworks` runs tests/device/frameworks.sh with what FRAMEWORKS names (all of it)
+#                                       `frameworks` runs tests/device/frameworks.sh with what FRAMEWORKS names (all of it);
+#                                       `table` (five minutes) and `network` (five minutes) are run only when named
 #
 # Needs root (the mount) and /dev/fuse.
 set -u -o pipefail
@@ -254,6 +255,20 @@ bench()
 	keep
 }
 
+table()
+{
+	B=$B NATIVE_LIB='' SCUDAFS_TEST_DRIVER=auto step 400 table tests/bench/table.sh || bad "table: $(tail -n 3 "$results/table.log")"
+	cat "$results/table.log"
+	keep
+}
+
+network()
+{
+	B=$B NATIVE_LIB='' SCUDAFS_TEST_DRIVER=auto step 400 network tests/bench/network.sh || bad "network: $(tail -n 3 "$results/network.log")"
+	cat "$results/network.log"
+	keep
+}
+
 micro()
 {
 	[ -e "$carry/shared/bench/micro.cu" ] || return 0
@@ -345,13 +360,13 @@ frameworks()
 
 [ $# -gt 0 ] || set -- build apps conformance bench shared micro smi torch torchbench
 say "$(nvidia-smi -L 2>/dev/null | head -n 1), $jobs processors, /dev/fuse $([ -e /dev/fuse ] && echo there || echo missing)"
-case " $* " in *" native "* | *" apps "* | *" conformance "* | *" bench "*) build_apps ;; esac
+case " $* " in *" native "* | *" apps "* | *" conformance "* | *" bench "* | *" table "* | *" network "*) build_apps ;; esac
 for s; do
 	case $s in
 	native) apps_native; conformance_native ;;
 	apps) apps_native; apps_mounted ;;
 	conformance) conformance_native; conformance_mounted ;;
-	build | shared | bench | micro | smi | torch | torchbench | frameworks) "$s" ;;
+	build | shared | bench | table | network | micro | smi | torch | torchbench | frameworks) "$s" ;;
 	*) say "no step $s"; exit 2 ;;
 	esac
 done
