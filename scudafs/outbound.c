@@ -63,6 +63,8 @@ static const char *note_frame(struct relay *r, const struct frame *f)
 	case FRAME_WAIT:
 		if (!waiting_add(r, f->seq))
 			return "too many records wait for an answer";
+		/* A marker is no round trip: the program looks for its answer two thousand posts later. */
+		r->asks |= !(f->flags & FRAME_PACE);
 		break;
 	case FRAME_POST:
 		atomic_fetch_add_explicit(&counters.posts, 1, memory_order_relaxed);
@@ -284,6 +286,7 @@ static void take(struct relay *r, struct request *q, const uint8_t *p, size_t n,
 	size_t boundary;
 	bool waits = q->wait.seq;
 	r->batch++;
+	r->asks = false;
 	const char *why = follow(r, p, n, &boundary);
 	if (why) {
 		log_warning("session %u: %s[%d] sent a bad frame: %s", r->id, r->command, (int)r->pid, why);
@@ -291,12 +294,13 @@ static void take(struct relay *r, struct request *q, const uint8_t *p, size_t n,
 		answers_add(a, q, -EPROTO);
 		return;
 	}
-	/* One round trip, however many records ask with it. A marker (FRAME_PACE) is none: nobody waits here. */
-	if (waits) {
+	/* One round trip, however many records ask with it, and by whichever way the answer is fetched. */
+	if (r->asks) {
 		atomic_fetch_add_explicit(&counters.waits, 1, memory_order_relaxed);
 		atomic_fetch_add_explicit(&r->waits, 1, memory_order_relaxed);
-		await(r, q, a);
 	}
+	if (waits)
+		await(r, q, a);
 	bool split = r->aside.head && boundary <= n;
 	int e = split ? push_split(r, p, n, boundary) : send_bytes(r, p, n, b, a);
 	if (split)

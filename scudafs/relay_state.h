@@ -65,6 +65,7 @@ struct relay {
 	/* to the server */
 	uint64_t batch;             /* the last one taken */
 	struct scan out;
+	bool asks;                  /* the batch under way has a record that the program waits for */
 	struct queue queue;         /* taken and not written */
 	struct queue aside;         /* frames for the next boundary between records */
 	size_t ahead;               /* bytes of batches whose turn has not come */

@@ -22,8 +22,8 @@ counted() # STATUS LAUNCHES SYNCHRONIZATIONS WAITED PROCESSES HOW: of 1,000 laun
 		s = json.load(open(sys.argv[1]))
 		launches, syncs, waited, processes, *tree = map(int, sys.argv[2:])
 		programs = 2 if launches == 1001 else 1
-		once = ["cuInit", "cuDevicePrimaryCtxRetain", "cuModuleLoadData", "cuModuleGetFunction", "cuMemAlloc_v2"]
-		calls = {name: programs for name in once + ["cuDeviceGet", "cuCtxSetCurrent"]}
+		once = ["cuInit", "cuDevicePrimaryCtxRetain", "cuModuleLoadData", "cuMemAlloc_v2"]
+		calls = {name: programs for name in once + ["cuDeviceGet", "cuCtxSetCurrent", "cuModuleGetFunction"]}
 		calls.update(cuLaunchKernel=launches, cuCtxSynchronize=syncs)
 		if launches == 5000:
 		    calls["cuCtxSetCurrent"] = 5
