@@ -35,6 +35,9 @@ static const char help[] =
 "                       Default: $CACHE_DIRECTORY, or scuda-server in the user's cache folder\n"
 "  --ready-fd N         write the TCP port and a newline to descriptor N once ready\n"
 "  --allow-changes      programs may change the GPUs' clocks, power limits and modes (NVML)\n"
+"  --check LIST         the software device looks at what kernels do to memory: bounds, init,\n"
+"                       race, all (docs/software-device.md); programs may choose for\n"
+"                       themselves by SCUDAFS_SOFT_CHECK\n"
 "  --no-fence           leave the sessions' address space as it is (for debuggers)\n"
 "  --help, --version\n"
 "\n"
@@ -109,7 +112,7 @@ static int parse(int argc, char **argv, struct options *o)
 		{"driver", required_argument, NULL, 'd'}, {"insecure-no-auth", no_argument, NULL, 'i'},
 		{"socket-mode", required_argument, NULL, 'o'}, {"socket-group", required_argument, NULL, 'g'},
 		{"cache", required_argument, NULL, 'm'}, {"ready-fd", required_argument, NULL, 'r'}, {"no-fence", no_argument, NULL, 'f'},
-		{"allow-changes", no_argument, NULL, 'c'},
+		{"allow-changes", no_argument, NULL, 'c'}, {"check", required_argument, NULL, 'C'},
 		{"help", no_argument, NULL, 'h'}, {"version", no_argument, NULL, 'v'}, {0}};
 	int c;
 
@@ -146,6 +149,10 @@ static int parse(int argc, char **argv, struct options *o)
 			break;
 		case 'c':
 			o->may_change = true;
+			break;
+		case 'C':
+			if (setenv("SCUDAFS_SOFT_CHECK", optarg, 1))
+				return wrong("no memory");
 			break;
 		case 'f':
 			o->fence = false;

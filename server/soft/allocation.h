@@ -45,6 +45,8 @@ bool allocation_enter(const struct allocation *a);
 bool allocation_remove(uint64_t p);
 /* Copies the live allocation that holds p. */
 bool allocation_find(uint64_t p, struct allocation *out);
+/* The live allocation whose end or start is nearest to p. */
+bool allocation_near(uint64_t p, struct allocation *out);
 /* Are all n bytes at p inside live allocations that touch each other? */
 bool allocation_covers(uint64_t p, size_t n);
 /* A file of that size without a name, which nobody can make smaller under its users. A descriptor from 3 on, or -errno. */

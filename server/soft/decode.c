@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "server/soft/check.h"
 #include "server/soft/lane_math.h"
 
 enum { MAX_FRAME = 64 << 20 };
@@ -74,6 +75,15 @@ struct op *emit3(struct decoder *d, const char *name, uint32_t dst, uint32_t a, 
 	o->b = b;
 	o->c = c;
 	return o;
+}
+
+void emit_check(struct decoder *d, unsigned kind, unsigned bytes, unsigned each)
+{
+	if (!check_on())
+		return;
+	struct op *o = emit_x(d, x_checked);
+	o->x = bytes;
+	o->y = kind | each << 8;
 }
 
 void emit_branch(struct decoder *d, enum handler_id h, uint32_t pred, uint32_t label)

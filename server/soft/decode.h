@@ -65,6 +65,8 @@ struct op *emit_raw(struct decoder *d);
 struct op *emit(struct decoder *d, enum handler_id h);
 struct op *emit_name(struct decoder *d, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 struct op *emit_x(struct decoder *d, handler *fn);
+/* In checked mode: what looks at the access that is emitted next. kind: CHECK_* of check.h. */
+void emit_check(struct decoder *d, unsigned kind, unsigned bytes, unsigned each);
 void emit_branch(struct decoder *d, enum handler_id h, uint32_t pred, uint32_t label);
 struct op *emit3(struct decoder *d, const char *name, uint32_t dst, uint32_t a, uint32_t b, uint32_t c);
 uint32_t slot_new(struct decoder *d, unsigned width);

@@ -194,7 +194,8 @@ static bool plain_op(struct decoder *d)
 	char b[64];
 	unsigned t = m->ntypes ? m->types[m->ntypes - 1] : T_B32;
 	bool fused = op_is(d, "mad") && is_float(t);
-	size_t n = (size_t)snprintf(b, sizeof b, "%s", fused ? "fma" : m->opcode);
+	bool coarse = op_is(d, "div") && has(d, MOD_APPROX);
+	size_t n = (size_t)snprintf(b, sizeof b, "%s", fused ? "fma" : coarse ? "div_approx" : m->opcode);
 	if (op_is(d, "prmt"))
 		t = T_B32;
 	if (op_is(d, "slct") || op_is(d, "testp") || op_is(d, "selp"))

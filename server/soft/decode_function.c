@@ -10,14 +10,19 @@
 
 enum { OUT_OF_MEMORY = 2, RECURSION_STACK = 16 << 10, MAX_STACK = 16 << 20, MAX_CHAIN = 64 };
 
-/* Puts a predicate's wrapper in front of each operation from `first` on (a mode's wrapper and what it wraps
- * count as one). */
+/* It runs the operation behind it. */
+static bool wraps(const struct decoder *d, const struct op *o)
+{
+	return o->fn == d->handlers[H_moded].full || o->fn == x_checked;
+}
+
+/* Puts a predicate's wrapper in front of each operation from `first` on (a wrapper and what it wraps count as
+ * one). */
 static void wrap_predicate(struct decoder *d, uint32_t first, uint32_t pred, bool negated)
 {
 	uint32_t n = d->nops - first, groups = 0;
-	handler *mode = d->handlers[H_moded].full;
 	for (uint32_t k = 0; k < n; k++)
-		groups += k == 0 || d->ops[first + k - 1].fn != mode;
+		groups += k == 0 || !wraps(d, &d->ops[first + k - 1]);
 	struct op *old = malloc((n + 1) * sizeof *old);
 	if (!old) {
 		d->failed = true;
@@ -31,7 +36,7 @@ static void wrap_predicate(struct decoder *d, uint32_t first, uint32_t pred, boo
 		pred = t;
 	}
 	for (uint32_t k = 0; k < n; k++) {
-		bool pair = old[k].fn == mode && k + 1 < n;
+		bool pair = wraps(d, &old[k]) && k + 1 < n;
 		struct op *o = emit(d, negated ? H_predicated_not : H_predicated);
 		o->a = pred;
 		o->x = pair ? 3 : 2;

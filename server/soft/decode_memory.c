@@ -7,6 +7,7 @@
 #include "server/soft/decode.h"
 #include "server/soft/exec_pair.h"
 #include "server/soft/exec_atom.h"
+#include "server/soft/check.h"
 #include <stdio.h>
 #include <string.h>
 
@@ -102,6 +103,23 @@ static bool watched(const struct decoder *d)
 		has(d, MOD_MMIO);
 }
 
+static unsigned order(const struct decoder *d)
+{
+	return has(d, MOD_ACQUIRE) || has(d, MOD_RELEASE) || has(d, MOD_ACQ_REL) ? CHECK_FENCE : 0;
+}
+
+/* The first look of a loop around a compare and swap, which need not be the last word: what it reads is what the swap
+ * compares. */
+static bool guess(const struct decoder *d, const struct ptx_operand *to)
+{
+	for (uint32_t k = 0; check_on() && to->kind == OP_REG && k < d->f->ninsns; k++) {
+		const struct ptx_insn *i = &d->f->insns[k];
+		if (i->nop > 3 && ptx_has(i->m, MOD_CAS) && i->op[2].kind == OP_REG && i->op[2].reg == to->reg)
+			return true;
+	}
+	return false;
+}
+
 static void access(struct decoder *d, bool load, const struct ptx_operand *where,
 	const struct ptx_operand *regs, unsigned n, int64_t extra)
 {
@@ -114,6 +132,9 @@ static void access(struct decoder *d, bool load, const struct ptx_operand *where
 		s[k] = load ? (regs[k].kind == OP_SINK && n > 1 ? NONE : target(d, &regs[k], w, sign))
 			    : source(d, &regs[k], t, w);
 	bool whole = !a.shared && bytes >= 4 && (n * bytes == 8 || n * bytes == 16) && n > 1 && watched(d);
+	emit_check(d, (load ? CHECK_READ : CHECK_WRITE) | order(d) | (watched(d) || (load && guess(d, regs)) ? CHECK_ATOMIC : 0) |
+			      (a.shared ? CHECK_SHARED : 0),
+		n * bytes, bytes);
 	struct op *o = whole ? emit_x(d, x_pair)
 			     : emit_name(d, "%s_%c_%s_v%u", load ? "ld" : "st", a.shared ? 's' : 'g',
 				       load || bytes > 2 ? mem_type(t)
@@ -225,6 +246,8 @@ bool decode_atomic(struct decoder *d)
 		uint32_t b = source(d, n > 1 ? &value->vec[k] : value, t, w),
 			 c = sources == 2 ? source(d, &i->op[first + 2], t, w) : NONE;
 		uint32_t dst = red ? NONE : target(d, n > 1 ? &to->vec[k] : to, w, false);
+		emit_check(d, CHECK_READ | CHECK_WRITE | CHECK_ATOMIC | order(d) | (a.shared ? CHECK_SHARED : 0),
+			ptx_type_bytes(t), ptx_type_bytes(t));
 		struct op *o = emit_x(d, x_atom);
 		o->d = dst;
 		o->a = a.slot;

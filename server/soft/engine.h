@@ -68,6 +68,10 @@ void engine_printf_flush(void);
 void engine_set_printf_fifo(size_t bytes);
 void engine_set_malloc_heap(size_t bytes);
 
+/* Checked mode: a list of bounds, init, race, all, fail, continue, limit=N (docs/software-device.md); NULL or empty: off. Called once, after
+ * soft_mem_init and before the first module is loaded. False, and why, for a list that is none. */
+bool engine_set_check(const char *text, char *why, size_t n);
+
 /* Worker threads; called once before the first launch. 0: one per CPU. */
 void engine_init(unsigned workers);
 unsigned engine_workers(void);

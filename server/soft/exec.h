@@ -179,6 +179,7 @@ struct block {
 	int fault;
 	struct warp *warps;
 	uint8_t *regs;
+	struct check_state *check; /* checked mode */
 	struct block *next; /* of a cooperative launch */
 };
 

@@ -5,7 +5,7 @@
  *
  * Thread rule: a handler touches only its warp and device memory. */
 #include "server/soft/exec_matrix.h"
-#include "server/soft/exec.h"
+#include "server/soft/check.h"
 #include <string.h>
 
 enum { ILLEGAL_ADDRESS = 700, MISALIGNED_ADDRESS = 716, COUNT_BITS = 20, TX_BITS = 22 };
@@ -26,6 +26,13 @@ static uint8_t *shared_at(
 	return shared ? w->shared + at : (uint8_t *)at;
 }
 
+/* In checked mode: may this access be made? It ends the launch where that is due. */
+static bool checked(struct warp *w, const struct op *o, uint32_t l, const uint8_t *p, uint64_t n, unsigned kind)
+{
+	w->event = EV_NONE;
+	return !check_on() || check_inside(w, o, l, (uint64_t)p, (unsigned)n, kind);
+}
+
 /* d: destination (shared), a: source (global), b: slot of the bytes to read or NONE, c: slot of an ignore
  * predicate or NONE, x: size; imm and y: offsets */
 const struct op *x_cp_async(struct warp *w, const struct op *o)
@@ -41,6 +48,11 @@ const struct op *x_cp_async(struct warp *w, const struct op *o)
 			from = shared_at(w, o, o->a, o->imm, l, o->x, false);
 		if (!to || (n && !from))
 			return STOP;
+		if ((n && !checked(w, o, l, from, n, CHECK_READ)) || !checked(w, o, l, to, o->x, CHECK_WRITE)) {
+			if (w->event == EV_FAULT)
+				return STOP;
+			continue;
+		}
 		if (n)
 			memcpy(to, from, n);
 		memset(to + n, 0, o->x - n);
@@ -81,6 +93,7 @@ static void settle(struct mbar *m)
 const struct op *x_mbarrier(struct warp *w, const struct op *o)
 {
 	bool missed = false;
+	check_fence(w);
 	if (o->x == MBAR_COUNT) {
 		FOR_LANES(w, l)
 		REG(w, uint32_t, o->d)[l] = unpack(REG(w, uint64_t, o->b)[l]).pending;
@@ -90,6 +103,10 @@ const struct op *x_mbarrier(struct warp *w, const struct op *o)
 	{
 		uint8_t *p = shared_at(w, o, o->a, o->imm, l, 8, o->y);
 		if (!p)
+			return STOP;
+		if (!checked(w, o, l, p, 8,
+			    CHECK_ATOMIC | (o->x == MBAR_INIT ? CHECK_WRITE : CHECK_READ | CHECK_WRITE)) &&
+			w->event == EV_FAULT)
 			return STOP;
 		uint64_t v;
 		memcpy(&v, p, 8);
@@ -132,6 +149,7 @@ const struct op *x_mbarrier(struct warp *w, const struct op *o)
 		if (o->d != UINT32_MAX)
 			REG(w, uint64_t, o->d)[l] = v;
 	}
+	check_fence(w);
 	if (missed) /* the program will ask again: others first */
 		return warp_stop(w, o, EV_SLEEP);
 	return o + 1;

@@ -5,6 +5,7 @@
  * Thread rule: a block belongs to the thread that runs it. */
 #include "server/soft/exec.h"
 #include "server/soft/builtin.h"
+#include "server/soft/check.h"
 
 enum { ILLEGAL_INSTRUCTION = 715 };
 
@@ -18,6 +19,7 @@ static void release(struct block *b, unsigned id)
 			if (s->state != WAIT_BARRIER || s->bar != id)
 				continue;
 			s->state = RUNNABLE;
+			check_leave(w, id, s->mask);
 			if (s->bar_d == UINT32_MAX)
 				continue;
 			uint32_t kind = s->want,
@@ -29,6 +31,7 @@ static void release(struct block *b, unsigned id)
 				d[__builtin_ctz(m)] = v;
 		}
 	}
+	check_barrier(b, id);
 	*r = (struct barrier){0};
 }
 
@@ -51,6 +54,7 @@ int barrier_arrive(struct warp *w)
 		for (uint32_t m = s->mask; m; m &= m - 1)
 			r->popc += p[__builtin_ctz(m)] != 0;
 	}
+	check_arrive(w, id, s->mask);
 	s->pc = o + 1;
 	if (o->x != BAR_ARRIVE) {
 		s->state = WAIT_BARRIER;

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include "server/soft/check.h"
 #include "server/soft/memory.h"
 
 enum {
@@ -75,9 +76,12 @@ static void wake(struct warp *w)
 	for (unsigned k = 0; k < w->nsplits; k++) {
 		struct split *s = &w->split[k];
 		uint32_t want = s->want & w->exists & ~w->exited;
-		if ((s->state == WAIT_SYNC && !(want & ~s->mask)) ||
-			(s->state == WAIT_WARP && !(want & ~at_barrier)))
+		if (s->state == WAIT_WARP && !(want & ~at_barrier)) {
+			check_join(w, want);
 			s->state = RUNNABLE;
+		} else if (s->state == WAIT_SYNC && !(want & ~s->mask)) {
+			s->state = RUNNABLE;
+		}
 	}
 }
 
@@ -340,6 +344,7 @@ void block_release(struct block *b)
 	free(b->regs);
 	if (b->memory)
 		soft_free(b->memory);
+	check_block_release(b);
 	*b = (struct block){0};
 }
 
@@ -403,5 +408,6 @@ int block_start(struct block *b, struct launch *l, uint64_t index)
 	memset(b->bar, 0, sizeof b->bar);
 	for (unsigned k = 0; k < nwarps; k++)
 		warp_start(b, k, fill);
+	check_block_start(b);
 	return 0;
 }

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <time.h>
 #include <x86intrin.h>
+#include "server/soft/check.h"
 
 enum { ILLEGAL_INSTRUCTION = 715, LAUNCH_FAILED = 719, NOT_SUPPORTED = 801, ILLEGAL_ADDRESS = 700 };
 enum { MAX_SLEEP_NS = 1000000 };
@@ -43,8 +44,8 @@ const struct op *x_nop(struct warp *w, const struct op *o)
 
 const struct op *x_fence(struct warp *w, const struct op *o)
 {
-	(void)w;
 	atomic_thread_fence(memory_order_seq_cst);
+	check_fence(w);
 	return o + 1;
 }
 
@@ -81,8 +82,10 @@ const struct op *x_nanosleep(struct warp *w, const struct op *o)
 const struct op *x_warp_barrier(struct warp *w, const struct op *o)
 {
 	uint32_t want = warp_barrier_mask(w, o);
-	if (!(want & w->exists & ~w->exited & ~w->mask))
+	if (!(want & w->exists & ~w->exited & ~w->mask)) {
+		check_join(w, want);
 		return o + 1;
+	}
 	w->targets = want;
 	return warp_stop(w, o, EV_WARPSYNC);
 }

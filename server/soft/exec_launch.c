@@ -13,6 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 #include "server/soft/builtin.h"
+#include "server/soft/check.h"
 #include "server/soft/exec.h"
 #include "server/soft/ir.h"
 #include "server/soft/decode.h"
@@ -258,7 +259,7 @@ static void run(struct launch *l)
 	pthread_mutex_unlock(&pool.lock);
 }
 
-static int check(const struct engine_launch *e, uint64_t *blocks, struct engine_error *error)
+static int verify(const struct engine_launch *e, uint64_t *blocks, struct engine_error *error)
 {
 	const struct engine_function_info *info = engine_function_info(e->function);
 	uint64_t threads = 1;
@@ -295,9 +296,15 @@ static void describe(const struct launch *l, const char *name, struct engine_err
 	for (unsigned k = 0; k < sizeof t / sizeof *t; k++)
 		if (t[k].code == l->error)
 			what = t[k].what;
+	const char *file;
+	uint32_t source;
 	error->line = l->error_line;
-	snprintf(error->text, sizeof error->text, "kernel %.120s: %s at PTX line %u", name, what,
-		l->error_line);
+	if (ptx_source(l->code->func, l->error_line, &file, &source))
+		snprintf(error->text, sizeof error->text, "kernel %.120s: %s at %.60s:%u (PTX line %u)", name, what, file,
+			source, l->error_line);
+	else
+		snprintf(error->text, sizeof error->text, "kernel %.120s: %s at PTX line %u", name, what,
+			l->error_line);
 }
 
 int engine_launch(const struct engine_launch *e, struct engine_error *error)
@@ -306,7 +313,7 @@ int engine_launch(const struct engine_launch *e, struct engine_error *error)
 	error = error ? error : &unused;
 	*error = (struct engine_error){0};
 	struct launch l = {.l = e, .finished = PTHREAD_COND_INITIALIZER};
-	error->code = check(e, &l.blocks, error);
+	error->code = verify(e, &l.blocks, error);
 	if (error->code)
 		return error->code;
 	engine_workers();
@@ -334,6 +341,7 @@ int engine_launch(const struct engine_launch *e, struct engine_error *error)
 	if (l.params)
 		soft_free(l.params);
 	printf_close(l.out);
+	check_launch_end(&l);
 	pthread_cond_destroy(&l.finished);
 	error->code = l.error;
 	if (l.error)

@@ -5,7 +5,7 @@
  *
  * Thread rule: a handler touches only its warp and device memory. */
 #include "server/soft/exec_matrix.h"
-#include "server/soft/exec.h"
+#include "server/soft/check.h"
 #include "server/soft/lane_math.h"
 
 enum { ILLEGAL_ADDRESS = 700, MISALIGNED_ADDRESS = 716, MAX_SIDE = 64 };
@@ -202,6 +202,7 @@ static const struct op *move_fragment(struct warp *w, const struct op *o, bool l
 {
 	const struct matrix_op *x = o->p;
 	const struct fragment *f = &x->d;
+	w->event = EV_NONE;
 	uint32_t first = (uint32_t)__builtin_ctz(w->mask);
 	unsigned rows = x->which == FRAG_B ? x->k : x->m, cols = x->which == FRAG_A ? x->k : x->n,
 		 b = bits_of(f->type), row, col;
@@ -221,6 +222,11 @@ static const struct op *move_fragment(struct warp *w, const struct op *o, bool l
 				return warp_fault(w, o, ILLEGAL_ADDRESS);
 			if ((uint64_t)p & (b < 8 ? 0 : b / 8 - 1))
 				return warp_fault(w, o, MISALIGNED_ADDRESS);
+			if (check_on() && !check_inside(w, o, l, (uint64_t)p, b < 8 ? 1 : b / 8, load ? CHECK_READ : CHECK_WRITE)) {
+				if (w->event == EV_FAULT)
+					return STOP;
+				continue;
+			}
 			uint64_t v = 0;
 			if (!load) {
 				v = get_raw(w, f, i, l);
@@ -248,6 +254,7 @@ static const struct op *rows(struct warp *w, const struct op *o, bool load)
 {
 	const struct matrix_op *x = o->p;
 	const struct fragment *f = &x->d;
+	w->event = EV_NONE;
 	for (unsigned i = 0; i < f->n; i++) {
 		uint16_t m[8][8];
 		uint8_t *p[8];
@@ -258,6 +265,9 @@ static const struct op *rows(struct warp *w, const struct op *o, bool load)
 				return warp_fault(w, o, ILLEGAL_ADDRESS);
 			if ((uint64_t)p[r] & 15)
 				return warp_fault(w, o, MISALIGNED_ADDRESS);
+			if (check_on() && !check_inside(w, o, i * 8 + r, (uint64_t)p[r], 16, load ? CHECK_READ : CHECK_WRITE) &&
+				w->event == EV_FAULT)
+				return STOP;
 			memcpy(m[r], p[r], 16);
 		}
 		for (uint32_t l = 0; l < LANES; l++) {

@@ -43,7 +43,7 @@ static inline double bits_f64(uint64_t u)
 	}                                                                                                    \
 	static inline C rem_##T(C a, C b)                                                                    \
 	{                                                                                                    \
-		return b ? (C)(a - div_##T(a, b) * b) : a;                                                   \
+		return b ? (C)(a - div_##T(a, b) * b) : (C)-1;                                                 \
 	}
 SMALL_DIV(u16, uint16_t, -1)
 SMALL_DIV(s16, int16_t, -1)
@@ -55,7 +55,7 @@ static inline int32_t div_s32(int32_t a, int32_t b)
 }
 static inline int32_t rem_s32(int32_t a, int32_t b)
 {
-	return b ? (int32_t)((uint32_t)a - (uint32_t)div_s32(a, b) * (uint32_t)b) : a;
+	return b ? (int32_t)((uint32_t)a - (uint32_t)div_s32(a, b) * (uint32_t)b) : -1;
 }
 static inline uint64_t div_u64(uint64_t a, uint64_t b)
 {
@@ -63,7 +63,7 @@ static inline uint64_t div_u64(uint64_t a, uint64_t b)
 }
 static inline uint64_t rem_u64(uint64_t a, uint64_t b)
 {
-	return b ? a % b : a;
+	return b ? a % b : ~0ull;
 }
 static inline int64_t div_s64(int64_t a, int64_t b)
 {
@@ -71,7 +71,7 @@ static inline int64_t div_s64(int64_t a, int64_t b)
 }
 static inline int64_t rem_s64(int64_t a, int64_t b)
 {
-	return !b ? a : b == -1 ? 0 : a % b;
+	return !b ? -1 : b == -1 ? 0 : a % b;
 }
 static inline uint16_t mulhi_u16(uint16_t a, uint16_t b)
 {
@@ -146,9 +146,9 @@ static inline uint32_t bfind_s64(int64_t x)
 {
 	return bfind_u64((uint64_t)(x < 0 ? ~x : x));
 }
+/* Position and length count 8 bits where 32 are taken from, all of them where 64 are. */
 static inline uint64_t bfe_u64(uint64_t a, uint32_t b, uint32_t c)
 {
-	b &= 255, c &= 255;
 	uint64_t v = b < 64 ? a >> b : 0;
 	return c == 0 ? 0 : c >= 64 ? v : v & ((1ull << c) - 1);
 }
@@ -160,13 +160,15 @@ static inline uint32_t bfe_u32(uint32_t a, uint32_t b, uint32_t c)
 }
 static inline int64_t bfe_sext(int64_t a, uint32_t b, uint32_t c, uint32_t bits)
 {
-	b &= 255, c &= 255;
+	if (bits == 32)
+		b &= 255, c &= 255;
 	if (!c)
 		return 0;
-	uint32_t top = b + c - 1 < bits - 1 ? b + c - 1 : bits - 1;
+	uint64_t end = (uint64_t)b + c;
+	uint32_t top = end < bits ? (uint32_t)end - 1 : bits - 1;
 	uint64_t sign = 0 - ((uint64_t)a >> top & 1);
 	uint64_t v = b < bits ? (uint64_t)a >> b : 0;
-	uint32_t have = b < bits ? (b + c <= bits ? c : bits - b) : 0;
+	uint32_t have = b < bits ? (end <= bits ? c : bits - b) : 0;
 	if (have >= 64)
 		return (int64_t)v;
 	uint64_t low = (1ull << have) - 1;
@@ -182,7 +184,8 @@ static inline int64_t bfe_s64(int64_t a, uint32_t b, uint32_t c)
 }
 static inline uint64_t bfi(uint64_t a, uint64_t b, uint32_t c, uint32_t d, uint32_t bits)
 {
-	c &= 255, d &= 255;
+	if (bits == 32)
+		c &= 255, d &= 255;
 	if (c >= bits || !d)
 		return b;
 	uint64_t mask = (d >= 64 ? ~0ull : (1ull << d) - 1) << c;
@@ -388,6 +391,12 @@ static inline float e5m22f(uint32_t q)
 	return q2f(q, 2, 15, 1);
 }
 
+/* A NaN becomes the one NaN of the hardware, as in arithmetic. */
+static inline uint32_t neg_half(uint32_t a, uint32_t infinity)
+{
+	return (a & 0x7fff) > infinity ? 0x7fff : a ^ 0x8000;
+}
+
 /* ---- single precision ---- */
 static inline float ftz(float x)
 {
@@ -490,14 +499,14 @@ static inline float lg2(float x)
 	r = x == INFINITY ? x : r;
 	return x < 0 || x != x ? NAN : r;
 }
-/* sine of (quarter turns q + r), |r| <= pi/4 */
-static inline float sin_quarter(double x, int64_t add)
+/* Sine and cosine as the hardware has them: the angle in turns, cut off to a single, so that large angles
+ * lose their meaning in the same way; then a sine of quarter turns and a rest of at most an eighth. */
+static inline float sin_quarter(float x, int32_t add)
 {
-	double t = fabs(x) < 1e9 ? x : 0;
-	double k = rint_f64(t * 0.63661977236758134308),
-	       r = (t - k * 1.57079632673412561417) - k * 6.07710050650619224932e-11;
-	int64_t q = (int64_t)k + add;
-	float f = (float)r, z = f * f;
+	float t = (float)bits_f64(f64_bits((double)x * 0.15915493667125701904) & ~0x1fffffffull);
+	t = fabsf(t) < 0x1p24f ? t - trunc_f32(t) : 0;
+	float k = rint_f32(t * 4), f = (t - k * 0.25f) * 6.28318530717958647693f, z = f * f;
+	int32_t q = (int32_t)k + add;
 	float s = f + f * z * (-1.6666654611e-1f + z * (8.3321608736e-3f + z * -1.9515295891e-4f));
 	float c = 1 - 0.5f * z +
 		  z * z * (4.166664568298827e-2f + z * (-1.388731625493765e-3f + z * 2.443315711809948e-5f));
@@ -507,11 +516,16 @@ static inline float sin_quarter(double x, int64_t add)
 }
 static inline float sin_lane(float x)
 {
-	return x == 0 ? x : sin_quarter(x, 0);
+	return fabsf(x) < 0x1p-16f ? x : sin_quarter(x, 0);
 }
 static inline float cos_lane(float x)
 {
-	return sin_quarter(x, 1);
+	return sin_quarter(x, 1) + 0.0f;
+}
+/* div.approx: by way of the reciprocal, which is 0 where it would be subnormal. */
+static inline float div_approx(float a, float b)
+{
+	return fabsf(b) > 0x1p126f ? a * copysignf(0, b) : a / b;
 }
 /* rcp.approx.ftz.f64: the upper half of the result, its lower half zero. */
 static inline double rcp_ftz(double a)
@@ -530,7 +544,7 @@ static inline double rsqrt_ftz(double a)
 	return bits_f64(f64_bits(1 / __builtin_sqrt(x)) & ~0xffffffffull);
 }
 
-/* ---- to integers: clamped; a NaN gives 0, or the lowest value where one side has 64 bits ---- */
+/* ---- to integers: clamped; a NaN gives 0, or the highest bit where one side has 64 bits ---- */
 #define TO_INT(D, C, F, FT, LO, HI, LOF, HIF, NANV)                                                          \
 	static inline C to_##D##_##F(FT a)                                                                   \
 	{                                                                                                    \
@@ -548,10 +562,10 @@ TO_INT(u32, uint32_t, f32, float, 0, UINT32_MAX, 0.0f, 0x1p32f, 0)
 TO_INT(s32, int32_t, f32, float, INT32_MIN, INT32_MAX, -0x1p31f, 0x1p31f, 0)
 TO_INT(u64, uint64_t, f32, float, 0, UINT64_MAX, 0.0f, 0x1p64f, 1ull << 63)
 TO_INT(s64, int64_t, f32, float, INT64_MIN, INT64_MAX, -0x1p63f, 0x1p63f, INT64_MIN)
-TO_INT(u8, uint32_t, f64, double, 0, 255, 0.0, 256.0, 0)
-TO_INT(s8, int32_t, f64, double, -128, 127, -128.0, 128.0, 0)
-TO_INT(u16, uint32_t, f64, double, 0, 65535, 0.0, 65536.0, 0)
-TO_INT(s16, int32_t, f64, double, -32768, 32767, -32768.0, 32768.0, 0)
+TO_INT(u8, uint32_t, f64, double, 0, 255, 0.0, 256.0, 1u << 7)
+TO_INT(s8, int32_t, f64, double, -128, 127, -128.0, 128.0, INT8_MIN)
+TO_INT(u16, uint32_t, f64, double, 0, 65535, 0.0, 65536.0, 1u << 15)
+TO_INT(s16, int32_t, f64, double, -32768, 32767, -32768.0, 32768.0, INT16_MIN)
 TO_INT(u32, uint32_t, f64, double, 0, UINT32_MAX, 0.0, 0x1p32, 1u << 31)
 TO_INT(s32, int32_t, f64, double, INT32_MIN, INT32_MAX, -0x1p31, 0x1p31, INT32_MIN)
 TO_INT(u64, uint64_t, f64, double, 0, UINT64_MAX, 0.0, 0x1p64, 1ull << 63)

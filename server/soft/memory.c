@@ -12,6 +12,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
+#include "server/soft/shadow.h"
 #include "wire/log.h"
 
 #define PAGE 4096ull
@@ -36,6 +37,7 @@ struct entry {
 static struct entry **table;
 static size_t live, room;
 static uint64_t next_id = 1;
+static _Atomic uint64_t changes;
 static uint64_t cursor; /* the next search starts here, so that addresses are not reused at once */
 
 /* Ranges reserved by the program, sorted by nothing: there are few. */
@@ -105,6 +107,7 @@ static bool insert(struct entry *e)
 	memmove(table + i + 1, table + i, (live - i) * sizeof *table);
 	table[i] = e;
 	live++;
+	changes++;
 	return true;
 }
 
@@ -293,6 +296,8 @@ bool allocation_remove(uint64_t p)
 			if (counted(&e->a))
 				used[e->a.device] -= e->span - PAGE;
 		}
+		shadow_forget(e->a.base, e->a.bytes);
+		changes++;
 		live--;
 		memmove(table + i, table + i + 1, (live - i) * sizeof *table);
 	}
@@ -309,6 +314,24 @@ bool allocation_find(uint64_t p, struct allocation *out)
 		*out = e->a;
 	pthread_mutex_unlock(&lock);
 	return e != NULL;
+}
+
+bool allocation_near(uint64_t p, struct allocation *out)
+{
+	pthread_mutex_lock(&lock);
+	size_t i = seek(p);
+	bool found = live > 0;
+	if (found && (i == live || (i && p - (table[i - 1]->a.base + table[i - 1]->a.bytes) < table[i]->a.base - p)))
+		i--;
+	if (found)
+		*out = table[i]->a;
+	pthread_mutex_unlock(&lock);
+	return found;
+}
+
+uint64_t soft_generation(void)
+{
+	return changes;
 }
 
 bool allocation_covers(uint64_t p, size_t n)

@@ -22,4 +22,6 @@ bool soft_find(uint64_t p, uint64_t *base, size_t *bytes);
 /* The slow answer for addresses outside the range, where only registered host memory may be touched: 0, or
  * the code of the fault (700, 716) for accesses of `bytes` bytes at n addresses. */
 int soft_reach(const uint64_t *at, unsigned n, unsigned bytes);
+/* Another number after each change of the table. */
+uint64_t soft_generation(void);
 void soft_mem_info(size_t *free_bytes, size_t *total_bytes);

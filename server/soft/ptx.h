@@ -235,6 +235,16 @@ enum ptx_sreg {
 	SR_LOCAL_BASE
 };
 
+/* From this line of the text on, code is of that line of a source file. */
+struct ptx_loc {
+	uint32_t at, file, line;
+};
+struct ptx_file {
+	uint32_t number;
+	const char *name;
+	struct ptx_file *next;
+};
+
 struct ptx_unit {
 	struct arena *arena;
 	const char *text;
@@ -244,6 +254,9 @@ struct ptx_unit {
 	struct ptx_var *vars;
 	struct ptx_func *funcs;
 	struct ptx_mnem *mnems[256];
+	struct ptx_loc *locs; /* by rising line of the text */
+	uint32_t nlocs, clocs;
+	struct ptx_file *files;
 };
 
 /* Memory that lives as long as its module; zero-filled. Returns NULL when memory is short. */
@@ -256,6 +269,9 @@ unsigned ptx_type_bytes(enum ptx_type t);
 const char *ptx_type_name(enum ptx_type t);
 enum ptx_type ptx_type_find(const char *s, size_t n);
 enum ptx_sreg ptx_sreg_find(const char *s, size_t n);
+
+/* The source line that a line of f's text comes from; the file's name without its folder. False: none is known. */
+bool ptx_source(const struct ptx_func *f, uint32_t line, const char **file, uint32_t *source);
 
 /* Reads one text. Returns NULL and fills *error. */
 struct ptx_unit *ptx_read(struct arena *a, const char *text, size_t n, struct engine_error *error);

@@ -432,7 +432,7 @@ static void instruction(struct parser *p)
 static void directive(struct parser *p)
 {
 	if (lex_word(&p->l, TK_DOT, "loc") || lex_word(&p->l, TK_DOT, "file")) {
-		parse_skip_line(p);
+		parse_position(p);
 	} else if (lex_word(&p->l, TK_DOT, "section")) {
 		parse_skip_section(p);
 	} else if (lex_word(&p->l, TK_DOT, "reg") || lex_word(&p->l, TK_DOT, "param") ||

@@ -64,5 +64,6 @@ void parse_variables(struct parser *p, bool is_extern, bool visible, bool weak, 
 /* One parameter of a function, without the comma. */
 struct ptx_var *parse_param(struct parser *p);
 void parse_body(struct parser *p);
-void parse_skip_line(struct parser *p);
+/* .loc and .file, to the end of the line. */
+void parse_position(struct parser *p);
 void parse_skip_section(struct parser *p);

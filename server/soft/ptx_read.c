@@ -10,14 +10,6 @@
 
 enum { INVALID_PTX = 218, UNSUPPORTED_PTX_VERSION = 222, OUT_OF_MEMORY = 2 };
 
-/* .loc and .file end with their line, not with a semicolon. */
-void parse_skip_line(struct parser *p)
-{
-	uint32_t line = p->l.t.line;
-	while (p->l.t.kind != TK_END && p->l.t.line == line)
-		lex_next(&p->l);
-}
-
 /* .section name { ... } */
 void parse_skip_section(struct parser *p)
 {
@@ -214,7 +206,7 @@ static void statement(struct parser *p)
 	} else if (lex_word(&p->l, TK_DOT, "section")) {
 		parse_skip_section(p);
 	} else if (lex_word(&p->l, TK_DOT, "file") || lex_word(&p->l, TK_DOT, "loc")) {
-		parse_skip_line(p);
+		parse_position(p);
 	} else if (lex_word(&p->l, TK_DOT, "pragma") || lex_word(&p->l, TK_DOT, "alias")) {
 		bool alias = lex_word(&p->l, TK_DOT, "alias");
 		lex_next(&p->l);

@@ -234,6 +234,10 @@ CUresult state_init(void)
 			log_errno(r, "reserve address space for device memory: %m");
 			result = CUDA_ERROR_OUT_OF_MEMORY;
 		} else {
+			char why[128];
+			const char *wanted = getenv("SCUDAFS_SOFT_CHECK");
+			if (!engine_set_check(wanted, why, sizeof why))
+				log_error("SCUDAFS_SOFT_CHECK=%s: %s; nothing is checked", wanted, why);
 			engine_init(soft.workers);
 			soft.workers = engine_workers();
 			if (!contexts_init())

@@ -12,6 +12,7 @@
 #include "server/soft/graph.h"
 #include "server/soft/module.h"
 #include "server/soft/pool.h"
+#include "server/soft/shadow.h"
 #include "wire/log.h"
 
 bool work_reachable(uint64_t p, size_t n)
@@ -70,16 +71,23 @@ static void run_copy(const struct work_copy *k)
 	const char *src = k->staged ? k->staged : k->src;
 	size_t pitch = k->staged ? k->width : k->src_pitch;
 	size_t slice = k->staged ? k->width * k->height : k->src_slice;
+	struct allocation a;
+	bool known = allocation_find((uintptr_t)src, &a) &&
+		     (a.kind == ALLOCATION_DEVICE || a.kind == ALLOCATION_POOL);
 	for (size_t z = 0; z < k->depth; z++)
-		for (size_t y = 0; y < k->height; y++)
-			memmove(k->dst + z * k->dst_slice + y * k->dst_pitch, src + z * slice + y * pitch,
-				k->width);
+		for (size_t y = 0; y < k->height; y++) {
+			char *to = k->dst + z * k->dst_slice + y * k->dst_pitch;
+			const char *from = src + z * slice + y * pitch;
+			memmove(to, from, k->width);
+			shadow_copied((uintptr_t)to, (uintptr_t)from, k->width, known);
+		}
 }
 
 static void run_set(const struct work_set *k)
 {
 	for (size_t y = 0; y < k->height; y++) {
 		char *row = k->dst + y * k->pitch;
+		shadow_written((uintptr_t)row, k->width * k->element);
 		if (k->element == 1) {
 			memset(row, (int)k->value, k->width);
 		} else if (k->element == 2) {
@@ -122,10 +130,12 @@ static void run_memops(const struct work_memops *k, const struct context *c)
 				nanosleep(&(struct timespec){0, 50000}, NULL);
 			break;
 		case CU_STREAM_MEM_OP_WRITE_VALUE_32:
+			shadow_written(op->writeValue.address, 4);
 			__atomic_store_n((uint32_t *)(uintptr_t)op->writeValue.address, op->writeValue.value,
 				__ATOMIC_RELEASE);
 			break;
 		case CU_STREAM_MEM_OP_WRITE_VALUE_64:
+			shadow_written(op->writeValue.address, 8);
 			__atomic_store_n((uint64_t *)(uintptr_t)op->writeValue.address,
 				op->writeValue.value64, __ATOMIC_RELEASE);
 			break;

@@ -15,7 +15,7 @@ case $(readelf -d "$B/lib/libscuda-soft.so") in
 esac
 cc=(${CC:-gcc} -std=gnu11 -O1 -g -Wall -Wextra "${san[@]}" -D_GNU_SOURCE -I. -I"$B/gen" -pthread)
 
-"${cc[@]}" -o "$work/table" tests/soft/driver/table.c server/soft/memory.c wire/log.c &&
+"${cc[@]}" -o "$work/table" tests/soft/driver/table.c server/soft/memory.c server/soft/shadow.c wire/log.c &&
 "${cc[@]}" -o "$work/images" tests/soft/driver/images.c server/soft/image.c wire/log.c -llz4 -lzstd &&
 "${cc[@]}" -o "$work/features" tests/soft/driver/features.c "$B/lib/libscuda-soft.so" -Wl,-rpath,"$(cd "$B/lib" && pwd)" || exit 1
 bad=0

@@ -13,7 +13,7 @@ case $B in
 *asan*) san=-fsanitize=address,undefined ;;
 *tsan*) san=-fsanitize=thread ;;
 esac
-objects=$(ls "$B"/obj/server/soft/{ptx_*,ir_*,decode*,exec_*,handlers_pick,handlers.sse2,handlers.avx2,handlers.avx512,engine,printf,builtin,fault,memory}.o)
+objects=$(ls "$B"/obj/server/soft/{check*,shadow,ptx_*,ir_*,decode*,exec_*,handlers_pick,handlers.sse2,handlers.avx2,handlers.avx512,engine,printf,builtin,fault,memory}.o)
 build() # PROGRAM SOURCE...
 {
 	local out=$tmp/$1

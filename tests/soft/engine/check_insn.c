@@ -41,6 +41,12 @@ void define(const char *mnemonic, const char *types, model *m, double ulps)
 	}
 }
 
+void define_near(const char *mnemonic, const char *types, model *m, double ulps, double absolute)
+{
+	define(mnemonic, types, m, ulps);
+	tests[ntests - 1].absolute = absolute;
+}
+
 void define_before(const char *before, const char *mnemonic, const char *types, model *m)
 {
 	define(mnemonic, types, m, 0);
@@ -133,8 +139,7 @@ static bool close_enough(const struct test *t, uint64_t got, uint64_t want)
 		if (!t->ulps || isinf(w) || isinf(g))
 			return false;
 		float gap = nextafterf(fabsf(w), INFINITY) - fabsf(w);
-		return fabsf(g - w) <= t->ulps * gap ||
-		       (fabsf(w) < 1 && t->ulps >= 1000 && fabsf(g - w) < 1e-6f);
+		return fabs((double)g - w) <= t->ulps * gap || fabs((double)g - w) <= t->absolute;
 	}
 	if (!strcmp(d, "f64")) {
 		double g, w;

@@ -19,10 +19,12 @@ struct test {
 	unsigned n;
 	model *model;
 	double ulps; /* 0: exact */
+	double absolute; /* an error that is allowed whatever the size of the result */
 };
 
 /* types: "u32:u32,u32"; the result's comes first. */
 void define(const char *mnemonic, const char *types, model *m, double ulps);
+void define_near(const char *mnemonic, const char *types, model *m, double ulps, double absolute);
 /* With text in front of the instruction; a type with ! is loaded for that text alone. */
 void define_before(const char *before, const char *mnemonic, const char *types, model *m);
 unsigned type_bits(const char *t);

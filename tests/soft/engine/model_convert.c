@@ -135,7 +135,7 @@ static uint64_t m_cvt(const struct test *t, const uint64_t *in)
 		return to_float(t, to, x, signbit(x));
 	if (isnan(x))
 		return strcmp(from, "f64") && type_bits(to) < 64 ? 0
-		       : type_bits(to) < 32                      ? 0
+		       : *to == 's'                              ? (uint64_t)lo
 								 : 1ull << (type_bits(to) - 1);
 	__float128 q = x;
 	wide v = q < (__float128)lo ? lo : q > (__float128)hi ? hi : (wide)q;

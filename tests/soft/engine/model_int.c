@@ -59,7 +59,7 @@ static uint64_t m_arith(const struct test *t, const uint64_t *in)
 		r = p + (starts(t, "mad") ? c : 0);
 	} else if (starts(t, "div") || starts(t, "rem")) {
 		if (!b)
-			return starts(t, "div") ? ~0ull : (uint64_t)a;
+			return ~0ull; /* as an H200 does */
 		r = starts(t, "div") ? a / b : a % b;
 	} else if (starts(t, "min"))
 		r = a < b ? a : b;
@@ -152,18 +152,20 @@ static uint64_t m_field(const struct test *t, const uint64_t *in)
 {
 	const char *ty = op_type(t);
 	unsigned bits = type_bits(ty);
+	/* PTX says that 8 bits count; an H200 takes all of them where the field is one of 64 bits. */
+	uint64_t few = bits == 32 ? 255 : 0xffffffff;
 	if (starts(t, "bfe")) {
-		unsigned pos = in[1] & 255, len = in[2] & 255, msb = bits - 1;
-		unsigned top = pos + len - 1 < msb ? pos + len - 1 : msb;
+		uint64_t pos = in[1] & few, len = in[2] & few, msb = bits - 1;
+		uint64_t top = pos + len - 1 < msb ? pos + len - 1 : msb;
 		uint64_t sign = *ty == 'u' || !len ? 0 : in[0] >> top & 1, r = 0;
 		for (unsigned i = 0; i < bits; i++)
 			r |= (i < len && pos + i <= msb ? in[0] >> (pos + i) & 1 : sign) << i;
 		return r;
 	}
 	if (starts(t, "bfi")) {
-		unsigned pos = in[2] & 255, len = in[3] & 255;
+		uint64_t pos = in[2] & few, len = in[3] & few;
 		uint64_t r = in[1];
-		for (unsigned i = 0; i < len && pos + i < bits; i++)
+		for (uint64_t i = 0; i < len && pos + i < bits; i++)
 			r = (r & ~(1ull << (pos + i))) | (in[0] >> i & 1) << (pos + i);
 		return r;
 	}
