@@ -13,6 +13,7 @@
 #include "server/soft/allocation.h"
 #include "server/soft/capture.h"
 #include "server/soft/event.h"
+#include "server/soft/shadow.h"
 #include "wire/log.h"
 
 #define DRAIN_ROUNDS 100 /* other threads may queue work while one waits for the device */
@@ -108,6 +109,7 @@ CUresult cuIpcGetMemHandle(CUipcMemHandle *out, CUdeviceptr p)
 		log_errno(fd, "device memory to be shared: %m");
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	}
+	shadow_written(a.base, a.bytes); /* from now on others may write it unseen */
 	return make_handle((struct handle *)out, KIND_MEMORY, fd, a.device, a.bytes) ? CUDA_SUCCESS
 										     : CUDA_ERROR_OPERATING_SYSTEM;
 }
