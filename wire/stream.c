@@ -111,7 +111,8 @@ static ssize_t tls_read(struct stream *s, uint8_t *p, size_t n, bool block, int 
 		ssize_t in;
 
 		pthread_mutex_lock(&s->lock);
-		ERR_clear_error();
+		if (!got)
+			ERR_clear_error();
 		r = SSL_read(s->ssl, p + got, n - got > STREAM_RECORD ? (int)STREAM_RECORD : (int)(n - got));
 		error = r > 0 ? 0 : SSL_get_error(s->ssl, r);
 		pthread_mutex_unlock(&s->lock);
@@ -218,11 +219,11 @@ static ssize_t tls_batch(struct stream *s, const struct iovec *v, int n, size_t 
 	ssize_t r = 0;
 
 	pthread_mutex_lock(&s->lock);
+	ERR_clear_error();
 	while (skip + done < total && s->out_len + STREAM_RECORD <= STREAM_BUFFER + STREAM_SLACK / 2) {
 		size_t len;
 		const void *p = iov_chunk(s, v, n, skip + done, &len);
 
-		ERR_clear_error();
 		if (SSL_write(s->ssl, p, len) != (int)len) {
 			r = -EPROTO;
 			break;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* One connection, clear or TLS 1.3 with a pre-shared key (OpenSSL; cipher list
- * TLS_AES_128_GCM_SHA256:TLS_CHACHA20_POLY1305_SHA256, psk_dhe_ke only, no tickets, no 0-RTT). Shared by
+ * TLS_AES_128_GCM_SHA256 and TLS_CHACHA20_POLY1305_SHA256, psk_dhe_ke only, no tickets, no 0-RTT). Shared by
  * the daemon (client side) and the server's session (server side). The socket is non-blocking.
  *
  * Thread rule: one thread reads and one writes at a time, the two may be different threads; inside, the

@@ -120,6 +120,17 @@ static int psk_find(SSL *ssl, const unsigned char *id, size_t n, SSL_SESSION **s
 	return *session != NULL;
 }
 
+/* The client's order counts. AES-GCM is the fastest where the processor has instructions for it (5 GB/s of a core
+ * beside 3.3 of ChaCha20-Poly1305), and by far the slowest where it has not. */
+static const char *ciphers(void)
+{
+#ifdef __x86_64__
+	if (!__builtin_cpu_supports("aes") || !__builtin_cpu_supports("pclmul"))
+		return "TLS_CHACHA20_POLY1305_SHA256:TLS_AES_128_GCM_SHA256";
+#endif
+	return "TLS_AES_128_GCM_SHA256:TLS_CHACHA20_POLY1305_SHA256";
+}
+
 static int tls_setup(struct stream *s, bool server)
 {
 	BIO *bio;
@@ -136,7 +147,7 @@ static int tls_setup(struct stream *s, bool server)
 	SSL_CTX_set_num_tickets(s->context, 0);
 	if (!SSL_CTX_set_min_proto_version(s->context, TLS1_3_VERSION) ||
 	    !SSL_CTX_set_max_proto_version(s->context, TLS1_3_VERSION) ||
-	    !SSL_CTX_set_ciphersuites(s->context, "TLS_AES_128_GCM_SHA256:TLS_CHACHA20_POLY1305_SHA256") ||
+	    !SSL_CTX_set_ciphersuites(s->context, ciphers()) ||
 	    !SSL_CTX_set1_groups_list(s->context, "X25519:P-256"))
 		return -ENOTSUP;
 	if (server)
