@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Functions without a body that kernels may call: vprintf, __assertfail, malloc, free. The device heap has
- * the limit of cuCtxSetLimit and lives in device memory, each block an allocation with a header, so that it
- * survives its launch as on a GPU.
+/* Functions without a body that kernels may call: vprintf, __assertfail, malloc, free, what sets the condition
+ * of a graph. The device heap has the limit of cuCtxSetLimit and lives in device memory, each block an
+ * allocation with a header, so that it survives its launch as on a GPU.
  *
  * Thread rule: the heap has a lock. */
 #include "server/soft/builtin.h"
@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "server/soft/condition.h"
 #include "server/soft/memory.h"
 
 enum {
@@ -28,7 +29,8 @@ int builtin_find(const char *name)
 		const char *name;
 		int id;
 	} t[] = {{"vprintf", BUILTIN_PRINTF}, {"__assertfail", BUILTIN_ASSERT}, {"malloc", BUILTIN_MALLOC},
-		{"free", BUILTIN_FREE}, {"__nanosleep", BUILTIN_NANO}};
+		{"free", BUILTIN_FREE}, {"__nanosleep", BUILTIN_NANO},
+		{"cudaGraphSetConditional", BUILTIN_CONDITION}};
 	for (unsigned k = 0; k < sizeof t / sizeof *t; k++)
 		if (!strcmp(t[k].name, name))
 			return t[k].id;
@@ -181,6 +183,10 @@ int builtin_call(struct warp *w, const struct call_info *ci)
 		case BUILTIN_ASSERT:
 			assertion(w, ci, l);
 			r = ASSERT;
+			break;
+		case BUILTIN_CONDITION:
+			if (!condition_set(word(w, ci, 0, l, 8), (uint32_t)word(w, ci, 1, l, 4)))
+				r = LAUNCH_FAILED;
 			break;
 		case BUILTIN_NANO: break;
 		default: return LAUNCH_FAILED;

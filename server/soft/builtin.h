@@ -6,7 +6,15 @@
 #include "server/soft/exec.h"
 
 enum { BAR_SYNC, BAR_ARRIVE, BAR_POPC, BAR_AND, BAR_OR };
-enum builtin { BUILTIN_NONE, BUILTIN_PRINTF, BUILTIN_ASSERT, BUILTIN_MALLOC, BUILTIN_FREE, BUILTIN_NANO };
+enum builtin {
+	BUILTIN_NONE,
+	BUILTIN_PRINTF,
+	BUILTIN_ASSERT,
+	BUILTIN_MALLOC,
+	BUILTIN_FREE,
+	BUILTIN_NANO,
+	BUILTIN_CONDITION
+};
 
 /* BUILTIN_NONE when the name is not one. */
 int builtin_find(const char *name);

@@ -7,6 +7,7 @@
 #include <string.h>
 #include "server/soft/allocation.h"
 #include "server/soft/capture.h"
+#include "server/soft/condition.h"
 #include "server/soft/pool.h"
 
 /* ---- memory of graphs */
@@ -33,6 +34,7 @@ static void node_finish(struct object *o)
 	work_finish(&n->work);
 	free(n->deps);
 	free(n->pointers);
+	free(n->told);
 	free(n);
 }
 
@@ -49,6 +51,15 @@ bool node_depend(struct node *n, struct node *on)
 	return true;
 }
 
+void node_owns(struct node *n)
+{
+	if (n->work.type == WORK_CHILD)
+		n->work.child.graph->owner = n;
+	if (n->work.type == WORK_CONDITION)
+		for (unsigned i = 0; i < n->work.condition.size; i++)
+			n->work.condition.bodies[i]->owner = n;
+}
+
 struct node *node_create(
 	struct graph *g, CUgraphNodeType type, struct work *w, struct node **deps, unsigned ndeps)
 {
@@ -62,8 +73,7 @@ struct node *node_create(
 	n->type = type;
 	n->work = *w;
 	n->enabled = true;
-	if (w->type == WORK_CHILD)
-		w->child.graph->owner = n;
+	node_owns(n);
 	*g->last = n;
 	g->last = &n->next;
 	g->count++;
@@ -81,8 +91,7 @@ void node_set(struct node *n, struct work *w)
 	n->work = *w;
 	free(n->pointers);
 	n->pointers = NULL;
-	if (w->type == WORK_CHILD)
-		w->child.graph->owner = n;
+	node_owns(n);
 }
 
 static void undepend(struct node *n, const struct node *on)
@@ -169,6 +178,7 @@ static void graph_finish(struct object *o)
 {
 	struct graph *g = (struct graph *)o;
 	user_objects_drop(g);
+	conditions_drop(g);
 	while (g->first) {
 		struct node *n = g->first;
 		g->first = n->next;

@@ -20,6 +20,7 @@ struct node {
 	bool has_copy; /* copy tells what the program gave */
 	CUDA_MEMCPY3D copy;
 	CUcontext context; /* as the program gave it */
+	CUgraph *told; /* the bodies of a conditional node, for who asked */
 	void **pointers; /* one per kernel parameter, for those who ask */
 	unsigned mark; /* scratch for walks */
 	CUlaunchAttributeValue attributes[CU_LAUNCH_ATTRIBUTE_MAX];
@@ -36,7 +37,8 @@ struct graph {
 	struct node *first, **last;
 	unsigned count;
 	uint64_t id;
-	struct node *owner; /* a child graph's node */
+	struct node *owner; /* a child graph's or body's node */
+	struct condition *conditions; /* made for it */
 	struct graph_user *users;
 	unsigned nusers;
 };
@@ -53,6 +55,7 @@ struct graph_run {
 	unsigned refs, count;
 	struct work *works;
 };
+void run_unref(struct graph_run *r);
 struct graph_launch {
 	struct graph_run *run;
 	struct mark **marks;
@@ -75,6 +78,8 @@ bool node_depend(struct node *n, struct node *on);
 /* Gives the node other work; takes w. */
 void node_set(struct node *n, struct work *w);
 void node_destroy(struct node *n);
+/* The graphs inside a piece of work are the node's. */
+void node_owns(struct node *n);
 /* Nodes in an order in which each comes after what it waits for; NULL: a cycle, or memory is short. */
 struct node **graph_order(struct graph *g);
 /* Does `from` wait for `on`, directly or not? */
@@ -88,6 +93,11 @@ void graph_memory_reset(int device);
 /* The node of an executable graph that was made from that node. */
 struct node *exec_node(struct graph_exec *x, CUgraphNode original);
 void exec_changed(struct graph_exec *x);
+
+/* The bodies of a condition: as many new graphs; and what they are made of. */
+CUresult condition_work(const CUDA_CONDITIONAL_NODE_PARAMS *p, struct graph *g, struct work *w);
+void condition_work_finish(struct work_condition *k);
+bool condition_work_clone(struct work_condition *k);
 
 CUresult launch_run(struct graph_launch *l, struct context *c);
 /* The launch is dropped, for its context has failed. */

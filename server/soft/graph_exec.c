@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "server/soft/condition.h"
 #include "server/soft/event.h"
 #include "server/soft/graph.h"
 #include "server/soft/module.h"
@@ -13,7 +14,7 @@
 
 /* ---- runs */
 
-static void run_unref(struct graph_run *r)
+void run_unref(struct graph_run *r)
 {
 	if (!r || --r->refs)
 		return;
@@ -31,6 +32,17 @@ static unsigned works_in(const struct graph *g)
 	return n;
 }
 
+static struct graph_run *run_make(struct graph *g);
+
+static bool make_bodies(struct work_condition *k)
+{
+	k->runs = calloc((size_t)k->size + 1, sizeof *k->runs);
+	for (unsigned i = 0; k->runs && i < k->size; i++)
+		if (!(k->runs[i] = run_make(k->bodies[i])))
+			return false;
+	return k->runs;
+}
+
 /* Appends the works of a graph in order, child graphs in their node's place. */
 static bool append(struct graph_run *r, struct graph *g)
 {
@@ -43,8 +55,9 @@ static bool append(struct graph_run *r, struct graph *g)
 			continue;
 		if ((*n)->work.type == WORK_CHILD)
 			good = append(r, (*n)->work.child.graph);
-		else if ((good = work_clone(&r->works[r->count], &(*n)->work)))
-			r->count++;
+		else if ((good = work_clone(&r->works[r->count], &(*n)->work)) &&
+			 r->works[r->count++].type == WORK_CONDITION)
+			good = make_bodies(&r->works[r->count - 1].condition);
 	}
 	free(order);
 	return good;
@@ -103,21 +116,58 @@ static void await(struct event *e)
 	pthread_mutex_unlock(&soft.lock);
 }
 
-CUresult launch_run(struct graph_launch *l, struct context *c)
+static void begin_conditions(struct graph_run *run)
 {
-	for (unsigned i = 0; i < l->run->count; i++) {
-		struct work *w = &l->run->works[i];
-		CUresult r = CUDA_SUCCESS;
-		if (w->type == WORK_EVENT)
+	for (unsigned i = 0; i < run->count; i++) {
+		struct work_condition *k = &run->works[i].condition;
+		if (run->works[i].type != WORK_CONDITION)
+			continue;
+		condition_begin(k->condition);
+		for (unsigned b = 0; b < k->size; b++)
+			begin_conditions(k->runs[b]);
+	}
+}
+
+static CUresult run_works(struct graph_run *run, struct graph_launch *l, struct context *c);
+
+static CUresult run_condition(struct work_condition *k, struct context *c)
+{
+	uint32_t v = condition_value(k->condition);
+	CUresult r = CUDA_SUCCESS;
+	switch (k->type) {
+	case CU_GRAPH_COND_TYPE_IF:
+		return v ? run_works(k->runs[0], NULL, c)
+			 : k->size > 1 ? run_works(k->runs[1], NULL, c) : CUDA_SUCCESS;
+	case CU_GRAPH_COND_TYPE_SWITCH: return v < k->size ? run_works(k->runs[v], NULL, c) : CUDA_SUCCESS;
+	default:
+		while (!r && !c->cancel && condition_value(k->condition))
+			r = run_works(k->runs[0], NULL, c);
+		return r;
+	}
+}
+
+/* Only the works of the launch itself have marks: what records events is in no body. */
+static CUresult run_works(struct graph_run *run, struct graph_launch *l, struct context *c)
+{
+	CUresult r = CUDA_SUCCESS;
+	for (unsigned i = 0; i < run->count && !r; i++) {
+		struct work *w = &run->works[i];
+		if (w->type == WORK_EVENT && l)
 			fire(l, i);
 		else if (w->type == WORK_WAIT)
 			await(w->event.event);
+		else if (w->type == WORK_CONDITION)
+			r = run_condition(&w->condition, w->context ? w->context : c);
 		else
 			r = work_run(w, w->context ? w->context : c);
-		if (r)
-			return r;
 	}
-	return CUDA_SUCCESS;
+	return r;
+}
+
+CUresult launch_run(struct graph_launch *l, struct context *c)
+{
+	begin_conditions(l->run);
+	return run_works(l->run, l, c);
 }
 
 CUresult cuGraphLaunch(CUgraphExec h, CUstream stream)
@@ -309,6 +359,19 @@ CUresult cuGraphNodeGetEnabled(CUgraphExec h, CUgraphNode node, unsigned *enable
 	return CUDA_SUCCESS;
 }
 
+static CUgraphExecUpdateResult same_shape(struct graph *a, struct graph *b, struct node **bad);
+
+static CUgraphExecUpdateResult same_condition(
+	struct work_condition *a, struct work_condition *b, struct node **bad)
+{
+	if (a->condition != b->condition || a->type != b->type || a->size != b->size)
+		return CU_GRAPH_EXEC_UPDATE_ERROR_PARAMETERS_CHANGED;
+	CUgraphExecUpdateResult r = CU_GRAPH_EXEC_UPDATE_SUCCESS;
+	for (unsigned i = 0; i < a->size && !r; i++)
+		r = same_shape(a->bodies[i], b->bodies[i], bad);
+	return r;
+}
+
 /* Is b the same graph as a but for parameters? Nodes are paired in order of creation. */
 static CUgraphExecUpdateResult same_shape(struct graph *a, struct graph *b, struct node **bad)
 {
@@ -340,11 +403,13 @@ static CUgraphExecUpdateResult same_shape(struct graph *a, struct graph *b, stru
 			return CU_GRAPH_EXEC_UPDATE_ERROR_UNSUPPORTED_FUNCTION_CHANGE;
 		if (n->type == CU_GRAPH_NODE_TYPE_MEM_ALLOC || n->type == CU_GRAPH_NODE_TYPE_MEM_FREE)
 			return CU_GRAPH_EXEC_UPDATE_ERROR_NOT_SUPPORTED;
-		if (n->work.type == WORK_CHILD) {
-			CUgraphExecUpdateResult r = same_shape(n->work.child.graph, m->work.child.graph, bad);
-			if (r)
-				return r;
-		}
+		CUgraphExecUpdateResult r = CU_GRAPH_EXEC_UPDATE_SUCCESS;
+		if (n->work.type == WORK_CHILD)
+			r = same_shape(n->work.child.graph, m->work.child.graph, bad);
+		if (n->work.type == WORK_CONDITION)
+			r = same_condition(&n->work.condition, &m->work.condition, bad);
+		if (r)
+			return r;
 	}
 	*bad = NULL;
 	return CU_GRAPH_EXEC_UPDATE_SUCCESS;

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "server/soft/allocation.h"
+#include "server/soft/capture.h"
 #include "server/soft/copy.h"
 #include "server/soft/engine.h"
 #include "server/soft/event.h"
@@ -135,9 +136,16 @@ static CUresult make_host(const void *p, struct context *c, struct work *w)
 static CUresult make_child(const void *p, struct context *c, struct work *w)
 {
 	(void)c;
-	struct graph *g = object_find(*(const CUgraph *)p, KIND_GRAPH);
-	if (!g)
+	const CUDA_CHILD_GRAPH_NODE_PARAMS *child = p;
+	struct graph *g = object_find(child->graph, KIND_GRAPH);
+	bool move = child->ownership == CU_GRAPH_CHILD_GRAPH_OWNERSHIP_MOVE;
+	if (!g || (move && (g->owner || capture_uses(g))) ||
+		(!move && child->ownership != CU_GRAPH_CHILD_GRAPH_OWNERSHIP_CLONE))
 		return CUDA_ERROR_INVALID_VALUE;
+	if (move) {
+		*w = (struct work){.type = WORK_CHILD, .child = {g}};
+		return CUDA_SUCCESS;
+	}
 	for (const struct node *n = g->first; n; n = n->next)
 		if (n->type == CU_GRAPH_NODE_TYPE_MEM_ALLOC || n->type == CU_GRAPH_NODE_TYPE_MEM_FREE)
 			return CUDA_ERROR_NOT_SUPPORTED;
@@ -256,7 +264,8 @@ CUresult cuGraphAddHostNode(
 CUresult cuGraphAddChildGraphNode(
 	CUgraphNode *out, CUgraph h, const CUgraphNode *deps, size_t n, CUgraph child)
 {
-	return add_node(out, h, deps, n, CU_GRAPH_NODE_TYPE_GRAPH, &child, make_child, (struct extra){0});
+	CUDA_CHILD_GRAPH_NODE_PARAMS p = {child, CU_GRAPH_CHILD_GRAPH_OWNERSHIP_CLONE};
+	return add_node(out, h, deps, n, CU_GRAPH_NODE_TYPE_GRAPH, &p, make_child, (struct extra){0});
 }
 
 CUresult cuGraphAddEmptyNode(CUgraphNode *out, CUgraph h, const CUgraphNode *deps, size_t n)
@@ -295,6 +304,41 @@ CUresult cuGraphAddMemFreeNode(CUgraphNode *out, CUgraph h, const CUgraphNode *d
 	return add_node(out, h, deps, n, CU_GRAPH_NODE_TYPE_MEM_FREE, &p, make_free, (struct extra){0});
 }
 
+static CUresult add_condition(CUgraphNode *out, CUgraph h, const CUgraphNode *deps, size_t n,
+	CUDA_CONDITIONAL_NODE_PARAMS *p)
+{
+	guarded g = enter();
+	if (g.error)
+		return g.error;
+	CUresult r = CUDA_SUCCESS;
+	struct context *c = context_named(p->ctx, &r);
+	struct graph *graph;
+	struct node **list = NULL, *node;
+	struct work w;
+	if (!c)
+		return r;
+	r = where(out, h, deps, n, &graph, &list);
+	if (!r)
+		r = condition_work(p, graph, &w);
+	if (!r) {
+		w.context = c;
+		node = node_create(graph, CU_GRAPH_NODE_TYPE_CONDITIONAL, &w, list, (unsigned)n);
+		CUgraph *told = node ? calloc((size_t)p->size + 1, sizeof *told) : NULL;
+		if (node && !told)
+			node_destroy(node);
+		if (told) {
+			for (unsigned i = 0; i < p->size; i++)
+				told[i] = HANDLE(node->work.condition.bodies[i]);
+			node->told = p->phGraph_out = told;
+			*out = HANDLE(node);
+		} else {
+			r = CUDA_ERROR_OUT_OF_MEMORY;
+		}
+	}
+	free(list);
+	return r;
+}
+
 CUresult cuGraphAddNode_v2(CUgraphNode *out, CUgraph h, const CUgraphNode *deps, const CUgraphEdgeData *data,
 	size_t n, CUgraphNodeParams *p)
 {
@@ -320,7 +364,10 @@ CUresult cuGraphAddNode_v2(CUgraphNode *out, CUgraph h, const CUgraphNode *deps,
 		CUDA_HOST_NODE_PARAMS q = {p->host.fn, p->host.userData};
 		return cuGraphAddHostNode(out, h, deps, n, &q);
 	}
-	case CU_GRAPH_NODE_TYPE_GRAPH: return cuGraphAddChildGraphNode(out, h, deps, n, p->graph.graph);
+	case CU_GRAPH_NODE_TYPE_GRAPH:
+		return add_node(out, h, deps, n, CU_GRAPH_NODE_TYPE_GRAPH, &p->graph, make_child,
+			(struct extra){0});
+	case CU_GRAPH_NODE_TYPE_CONDITIONAL: return add_condition(out, h, deps, n, &p->conditional);
 	case CU_GRAPH_NODE_TYPE_EMPTY: return cuGraphAddEmptyNode(out, h, deps, n);
 	case CU_GRAPH_NODE_TYPE_EVENT_RECORD:
 		return cuGraphAddEventRecordNode(out, h, deps, n, p->eventRecord.event);

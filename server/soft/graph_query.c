@@ -162,9 +162,12 @@ static void draw(FILE *f, const struct graph *g)
 			fprintf(f, "\"node_%llx\" -> \"node_%llx\"\n",
 				(unsigned long long)n->deps[i]->object.handle,
 				(unsigned long long)n->object.handle);
-	for (const struct node *n = g->first; n; n = n->next)
+	for (const struct node *n = g->first; n; n = n->next) {
 		if (n->work.type == WORK_CHILD)
 			draw(f, n->work.child.graph);
+		for (unsigned i = 0; n->work.type == WORK_CONDITION && i < n->work.condition.size; i++)
+			draw(f, n->work.condition.bodies[i]);
+	}
 	fprintf(f, "}\n");
 }
 

@@ -212,6 +212,7 @@ void work_finish(struct work *w)
 		if (w->child.graph)
 			object_close((struct object *)w->child.graph);
 		break;
+	case WORK_CONDITION: condition_work_finish(&w->condition); break;
 	case WORK_ALLOC: graph_memory_unref(w->alloc.memory); break;
 	default: break;
 	}
@@ -255,6 +256,10 @@ bool work_clone(struct work *to, const struct work *from)
 	case WORK_SIGNAL:
 	case WORK_AWAIT: object_ref(w.shared.event); break;
 	case WORK_GRAPH: return false; /* a launch is queued once */
+	case WORK_CONDITION:
+		if (!condition_work_clone(&w.condition))
+			return false;
+		break;
 	case WORK_ALLOC: graph_memory_ref(w.alloc.memory); break;
 	case WORK_CHILD:
 		w.child.graph = graph_copy(w.child.graph);

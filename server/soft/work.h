@@ -19,6 +19,7 @@ enum work_type {
 	WORK_MEMOPS,
 	WORK_GRAPH,
 	WORK_CHILD, /* a graph inside a graph: only in nodes */
+	WORK_CONDITION, /* graphs of which a condition says which runs: only in nodes and runs */
 	WORK_ALLOC, /* an allocation made by a graph: only in nodes */
 	WORK_SIGNAL, /* an event that other processes see was recorded here */
 	WORK_AWAIT, /* a record of such an event is waited for */
@@ -76,6 +77,15 @@ struct work_graph {
 struct work_child {
 	struct graph *graph;
 }; /* owned by the node */
+struct condition;
+struct graph_run;
+struct work_condition {
+	struct condition *condition; /* a reference */
+	CUgraphConditionalNodeType type;
+	unsigned size;
+	struct graph **bodies; /* `size` of them, owned */
+	struct graph_run **runs; /* in a run: what they are made of, owned */
+};
 struct work_alloc {
 	uint64_t p;
 	size_t bytes;
@@ -96,6 +106,7 @@ struct work {
 		struct work_shared shared;
 		struct work_graph graph;
 		struct work_child child;
+		struct work_condition condition;
 		struct work_alloc alloc; /* WORK_ALLOC, WORK_FREE (p only) */
 	};
 };
