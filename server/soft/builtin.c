@@ -9,7 +9,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include "server/soft/condition.h"
 #include "server/soft/memory.h"
 
 enum {
@@ -35,6 +34,13 @@ int builtin_find(const char *name)
 		if (!strcmp(t[k].name, name))
 			return t[k].id;
 	return BUILTIN_NONE;
+}
+
+static bool (*on_condition)(uint64_t handle, uint32_t value);
+
+void engine_on_condition(bool (*set)(uint64_t handle, uint32_t value))
+{
+	on_condition = set;
 }
 
 /* Freed pieces wait in a list per power of two. A piece's header is in front of it. */
@@ -185,7 +191,7 @@ int builtin_call(struct warp *w, const struct call_info *ci)
 			r = ASSERT;
 			break;
 		case BUILTIN_CONDITION:
-			if (!condition_set(word(w, ci, 0, l, 8), (uint32_t)word(w, ci, 1, l, 4)))
+			if (!on_condition || !on_condition(word(w, ci, 0, l, 8), (uint32_t)word(w, ci, 1, l, 4)))
 				r = LAUNCH_FAILED;
 			break;
 		case BUILTIN_NANO: break;

@@ -6,6 +6,7 @@
 #include "server/soft/condition.h"
 #include <stdlib.h>
 #include "server/soft/context.h"
+#include "server/soft/engine.h"
 #include "server/soft/graph.h"
 
 #define CONDITIONS_MOST 65536
@@ -19,7 +20,8 @@ struct condition *condition_find(uint64_t handle)
 	return handle && c && c->handle == handle ? c : NULL;
 }
 
-bool condition_set(uint64_t handle, uint32_t value)
+/* By a kernel, at any time. */
+static bool set(uint64_t handle, uint32_t value)
 {
 	struct condition *c = condition_find(handle);
 	if (c)
@@ -37,6 +39,7 @@ struct condition *condition_create(struct graph *g, uint32_t initial, bool assig
 		return NULL;
 	if (at == highest)
 		highest++;
+	engine_on_condition(set);
 	*c = (struct condition){.handle = (uint64_t)++generation << 16 | at,
 		.refs = 1,
 		.graph = g,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Conditions of graphs: values that kernels set and conditional nodes look at.
  *
- * Thread rule: condition_set and the values take no lock; the rest see state.h. */
+ * Thread rule: values are read and set without a lock; the rest see state.h. */
 #pragma once
 #include <stdbool.h>
 #include <stdint.h>
@@ -26,8 +26,6 @@ void condition_unref(struct condition *c);
 /* The graph goes. */
 void conditions_drop(struct graph *g);
 
-/* By a kernel; false: there is no such condition. */
-bool condition_set(uint64_t handle, uint32_t value);
 static inline uint32_t condition_value(const struct condition *c)
 {
 	return __atomic_load_n(&c->value, __ATOMIC_ACQUIRE);

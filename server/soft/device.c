@@ -9,6 +9,7 @@
 #include "server/soft/allocation.h"
 #include "server/soft/context.h"
 #include "server/soft/pool.h"
+#include "server/soft/logs.h"
 #include "wire/log.h"
 
 #define DEVICE_NAME "scudafs software device (CPU)"
@@ -30,6 +31,8 @@ CUresult soft_unsupported(const char *name)
 		return CUDA_ERROR_NOT_INITIALIZED;
 	if (!known)
 		log_warning("%s: the software device does not have this function", name);
+	soft_log(CU_LOG_LEVEL_ERROR, "%s: the software device does not have this function", name);
+	logs_tell();
 	return CUDA_ERROR_NOT_SUPPORTED;
 }
 

@@ -75,3 +75,6 @@ bool engine_set_check(const char *text, char *why, size_t n);
 /* Worker threads; called once before the first launch. 0: one per CPU. */
 void engine_init(unsigned workers);
 unsigned engine_workers(void);
+
+/* Who is told what kernels set a condition of a graph to; it answers false when there is no such condition. Set before the first launch that may. */
+void engine_on_condition(bool (*set)(uint64_t handle, uint32_t value));

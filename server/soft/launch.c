@@ -9,6 +9,7 @@
 #include "server/soft/device.h"
 #include "server/soft/engine.h"
 #include "server/soft/event.h"
+#include "server/soft/logs.h"
 #include "wire/log.h"
 
 #define PARAMETER_BYTES (64u << 10)
@@ -100,12 +101,20 @@ CUresult launch_prepare(
 {
 	const struct engine_function_info *info = engine_function_info(f->code);
 	CUresult r = shape_check(f, s);
-	if (r)
+	if (r) {
+		soft_log(CU_LOG_LEVEL_ERROR,
+			"kernel %s cannot be launched: grid %ux%ux%u, block %ux%ux%u, %zu bytes of shared memory: code %d",
+			info->name, s->grid[0], s->grid[1], s->grid[2], s->block[0], s->block[1], s->block[2],
+			s->shared, (int)r);
 		return r;
+	}
 	void *block = NULL;
 	r = parameters(info, params, extra, &block);
-	if (r)
+	if (r) {
+		soft_log(CU_LOG_LEVEL_ERROR, "kernel %s cannot be launched: its %u parameters are not given",
+			info->name, info->nparams);
 		return r;
+	}
 	if (info->uncovered) {
 		free(block);
 		log_warning("kernel %s: the software device does not have %s", info->name, info->uncovered);

@@ -25,6 +25,7 @@ static void function_finish(struct object *o)
 			break;
 		}
 	object_unref(f->module);
+	free(f->prepared);
 	free(f);
 }
 

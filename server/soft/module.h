@@ -35,6 +35,7 @@ struct function {
 	const struct engine_function *code;
 	struct kernel *kernel; /* of a library; may be NULL */
 	struct function_settings settings;
+	struct prepared *prepared; /* by the calls of legacy.c; NULL: none was made */
 };
 
 struct kernel {

@@ -10,6 +10,7 @@
 #include <unistd.h>
 #include "server/soft/context.h"
 #include "server/soft/engine.h"
+#include "server/soft/logs.h"
 #include "server/soft/memory.h"
 #include "server/soft/stream.h"
 #include "wire/log.h"
@@ -267,4 +268,6 @@ void guard_leave(struct guard *g)
 {
 	if (g->held)
 		pthread_mutex_unlock(&soft.lock);
+	g->held = false;
+	logs_tell();
 }

@@ -30,6 +30,8 @@ enum kind {
 	KIND_MEMORY,
 	KIND_TEXTURE,
 	KIND_SURFACE,
+	KIND_REFERENCE,
+	KIND_GREEN,
 };
 
 struct context;

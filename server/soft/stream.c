@@ -8,6 +8,7 @@
 #include <time.h>
 #include "server/soft/capture.h"
 #include "server/soft/engine.h"
+#include "server/soft/logs.h"
 #include "wire/log.h"
 
 /* ---- marks */
@@ -95,6 +96,9 @@ static void step(struct stream *s)
 		work_skip(&op->work, before);
 	else
 		r = work_run(&op->work, c);
+	if (r)
+		soft_log(CU_LOG_LEVEL_ERROR, "work in a stream failed with code %d, and its context is lost", (int)r);
+	logs_tell();
 	pthread_mutex_lock(&soft.lock);
 	if (r)
 		context_fail(c, r);

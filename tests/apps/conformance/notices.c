@@ -30,6 +30,15 @@ static void err(CUfunction f)
 	SAY("launch -> %s", name_of(cuLaunchKernel(f, 1, 1, 1, 5000, 1, 1, 0, NULL, NULL, NULL)));
 }
 
+static void tell_lines(char *text)
+{
+	char copy[25600], *rest = copy;
+
+	snprintf(copy, sizeof(copy), "%s", text);
+	for (char *line; (line = strsep(&rest, "\n"));)
+		SAY("~ %s", line);
+}
+
 static void logs(void)
 {
 	CUlogsCallbackHandle h = NULL, second = NULL;
@@ -70,7 +79,7 @@ static void logs(void)
 	behind = it;
 	ASK(cuLogsDumpToMemory(&behind, text, &n, 0));
 	SAY("some text %d, ended %d, went on %d", n > 0, n < sizeof(text) && text[n] == 0 && strlen(text) == n, behind != it);
-	SAY("~ %s", text);
+	tell_lines(text);
 	n = sizeof(text);
 	ASK(cuLogsDumpToMemory(&behind, text, &n, 0));
 	SAY("no more %d", n == 0);
