@@ -30,6 +30,8 @@ CUresult copy_run(const struct copy *k, bool async, CUstream stream);
 /* A linear copy. `host` tells how an address that is in no table is meant. */
 CUresult copy_linear(
 	uint64_t dst, bool dst_host, uint64_t src, bool src_host, size_t n, bool async, CUstream stream);
+/* The same, its sides resolved and not run; of no bytes it is refused. */
+CUresult copy_of_linear(struct copy *k, uint64_t dst, bool dst_host, uint64_t src, bool src_host, size_t n);
 /* The box of a description, its sides resolved; one without bytes is refused. */
 CUresult copy_of_3d(const CUDA_MEMCPY3D *c, struct copy *k);
 /* Puts both sides and the extent. */

@@ -32,11 +32,20 @@ static bool linear_side(struct copy_side *s, uint64_t p, size_t n, bool host)
 	return true;
 }
 
+CUresult copy_of_linear(struct copy *k, uint64_t dst, bool dst_host, uint64_t src, bool src_host, size_t n)
+{
+	*k = (struct copy){.w = n, .h = 1, .d = 1, .linear = true};
+	return dst && src && n && n <= LIMIT_BULK && linear_side(&k->dst, dst, n, dst_host) &&
+			       linear_side(&k->src, src, n, src_host)
+		       ? CUDA_SUCCESS
+		       : CUDA_ERROR_INVALID_VALUE;
+}
+
 CUresult copy_linear(
 	uint64_t dst, bool dst_host, uint64_t src, bool src_host, size_t n, bool async, CUstream stream)
 {
 	struct context *ctx;
-	struct copy k = {.w = n, .h = 1, .d = 1, .linear = true};
+	struct copy k;
 	CUresult r = context_check(&ctx);
 
 	if (r)
@@ -45,10 +54,8 @@ CUresult copy_linear(
 		return handle_error(HANDLE_CUstream);
 	if (!n)
 		return CUDA_SUCCESS;
-	if (!dst || !src || n > LIMIT_BULK || !linear_side(&k.dst, dst, n, dst_host) ||
-		!linear_side(&k.src, src, n, src_host))
-		return CUDA_ERROR_INVALID_VALUE;
-	return copy_run(&k, async, stream);
+	r = copy_of_linear(&k, dst, dst_host, src, src_host, n);
+	return r ? r : copy_run(&k, async, stream);
 }
 
 #define ADDRESS(p) ((uint64_t)(uintptr_t)(p))

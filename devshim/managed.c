@@ -3,6 +3,7 @@
  * go to the server's driver.
  *
  * Thread rule: any thread. */
+#include "devshim/managed.h"
 #include "devshim/call.h"
 #include "devshim/context.h"
 #include "devshim/mirror.h"
@@ -49,7 +50,7 @@ CUresult cuMemAllocManaged(CUdeviceptr *dptr, size_t bytesize, unsigned int flag
 	return r;
 }
 
-static CUresult check(CUdeviceptr p, size_t n)
+CUresult managed_check(CUdeviceptr p, size_t n)
 {
 	struct range range;
 	CUresult r = process_check();
@@ -64,7 +65,7 @@ static CUresult check(CUdeviceptr p, size_t n)
 CUresult cuMemPrefetchAsync_v2(
 	CUdeviceptr devPtr, size_t count, CUmemLocation location, unsigned int flags, CUstream hStream)
 {
-	CUresult r = check(devPtr, count);
+	CUresult r = managed_check(devPtr, count);
 
 	if (!r)
 		r = mirror_send(false);
@@ -90,7 +91,7 @@ CUresult cuMemPrefetchAsync(CUdeviceptr devPtr, size_t count, CUdevice dstDevice
 
 CUresult cuMemAdvise_v2(CUdeviceptr devPtr, size_t count, CUmem_advise advice, CUmemLocation location)
 {
-	CUresult r = check(devPtr, count);
+	CUresult r = managed_check(devPtr, count);
 
 	return r ? r : remote_cuMemAdvise_v2(devPtr, count, advice, location);
 }
@@ -102,7 +103,7 @@ CUresult cuMemAdvise(CUdeviceptr devPtr, size_t count, CUmem_advise advice, CUde
 
 CUresult cuStreamAttachMemAsync(CUstream hStream, CUdeviceptr dptr, size_t length, unsigned int flags)
 {
-	CUresult r = check(dptr, length ? length : 1);
+	CUresult r = managed_check(dptr, length ? length : 1);
 
 	if (!r)
 		r = remote_cuStreamAttachMemAsync(hStream, dptr, length, flags);
@@ -114,7 +115,7 @@ CUresult cuStreamAttachMemAsync(CUstream hStream, CUdeviceptr dptr, size_t lengt
 CUresult cuMemRangeGetAttribute(
 	void *data, size_t dataSize, CUmem_range_attribute attribute, CUdeviceptr devPtr, size_t count)
 {
-	CUresult r = check(devPtr, count);
+	CUresult r = managed_check(devPtr, count);
 
 	if (!r && dataSize > LIMIT_DEVICES * sizeof(int))
 		r = CUDA_ERROR_INVALID_VALUE;
@@ -124,7 +125,7 @@ CUresult cuMemRangeGetAttribute(
 CUresult cuMemRangeGetAttributes(void **data, size_t *dataSizes, CUmem_range_attribute *attributes,
 	size_t numAttributes, CUdeviceptr devPtr, size_t count)
 {
-	CUresult r = check(devPtr, count);
+	CUresult r = managed_check(devPtr, count);
 
 	if (!r && (!data || !dataSizes || !attributes || !numAttributes))
 		r = CUDA_ERROR_INVALID_VALUE;

@@ -172,7 +172,7 @@ CUresult cuMipmappedArrayGetLevel(CUarray *pLevelArray, CUmipmappedArray hMipmap
 CUresult cuMipmappedArrayDestroy(CUmipmappedArray hMipmappedArray DROP) SINCE(5000);
 CUresult cuMemGetHandleForAddressRange(void *handle, CUdeviceptr dptr, size_t size,
 		CUmemRangeHandleType handleType, unsigned long long flags)
-		UNSUPPORTED("sharing between processes is not remoted") SINCE(11070);
+		UNSUPPORTED("a dma-buf is of the GPU host") SINCE(11070);
 CUresult cuMemAddressReserve(CUdeviceptr *ptr, size_t size, size_t alignment, CUdeviceptr addr,
 		unsigned long long flags) SHIM SINCE(10020);
 CUresult cuMemAddressFree(CUdeviceptr ptr, size_t size) SHIM SINCE(10020);
@@ -215,18 +215,18 @@ CUresult cuMemPoolExportPointer(CUmemPoolPtrExportData *shareData_out, CUdevicep
 CUresult cuMemPoolImportPointer(CUdeviceptr *ptr_out, CUmemoryPool pool, CUmemPoolPtrExportData *shareData)
 		HAND SINCE(11020);
 CUresult cuMulticastCreate(CUmemGenericAllocationHandle *mcHandle, const CUmulticastObjectProp *prop)
-		UNSUPPORTED("multicast objects are not remoted") SINCE(12010);
+		UNSUPPORTED("multicast objects would put a shared machine at risk") SINCE(12010);
 CUresult cuMulticastAddDevice(CUmemGenericAllocationHandle mcHandle, CUdevice dev)
-		UNSUPPORTED("multicast objects are not remoted") SINCE(12010);
+		UNSUPPORTED("multicast objects would put a shared machine at risk") SINCE(12010);
 CUresult cuMulticastBindMem(CUmemGenericAllocationHandle mcHandle, size_t mcOffset,
 		CUmemGenericAllocationHandle memHandle, size_t memOffset, size_t size,
-		unsigned long long flags) UNSUPPORTED("multicast objects are not remoted") SINCE(12010);
+		unsigned long long flags) UNSUPPORTED("multicast objects would put a shared machine at risk") SINCE(12010);
 CUresult cuMulticastBindAddr(CUmemGenericAllocationHandle mcHandle, size_t mcOffset, CUdeviceptr memptr,
-		size_t size, unsigned long long flags) UNSUPPORTED("multicast objects are not remoted") SINCE(12010);
+		size_t size, unsigned long long flags) UNSUPPORTED("multicast objects would put a shared machine at risk") SINCE(12010);
 CUresult cuMulticastUnbind(CUmemGenericAllocationHandle mcHandle, CUdevice dev, size_t mcOffset,
-		size_t size) UNSUPPORTED("multicast objects are not remoted") SINCE(12010);
+		size_t size) UNSUPPORTED("multicast objects would put a shared machine at risk") SINCE(12010);
 CUresult cuMulticastGetGranularity(size_t *granularity, const CUmulticastObjectProp *prop,
-		CUmulticastGranularity_flags option) UNSUPPORTED("multicast objects are not remoted") SINCE(12010);
+		CUmulticastGranularity_flags option) UNSUPPORTED("multicast objects would put a shared machine at risk") SINCE(12010);
 CUresult cuPointerGetAttribute(void *data, CUpointer_attribute attribute, CUdeviceptr ptr) LOCAL SINCE(4000);
 CUresult cuMemAdvise_v2(CUdeviceptr devPtr, size_t count, CUmem_advise advice,
 		CUmemLocation location ORDINAL()) SHIM SINCE(12020);
@@ -675,13 +675,13 @@ CUresult cuMemsetD2D16(CUdeviceptr_v1 dstDevice, unsigned int dstPitch, unsigned
 CUresult cuMemsetD2D32(CUdeviceptr_v1 dstDevice, unsigned int dstPitch, unsigned int ui,
 		unsigned int Width, unsigned int Height) UNSUPPORTED("32-bit device addresses") SINCE(2000);
 CUresult cuArrayCreate(CUarray *pHandle, const CUDA_ARRAY_DESCRIPTOR_v1 *pAllocateArray)
-		UNSUPPORTED("32-bit device addresses") SINCE(2000);
+		LOCAL SINCE(2000);
 CUresult cuArrayGetDescriptor(CUDA_ARRAY_DESCRIPTOR_v1 *pArrayDescriptor, CUarray hArray)
-		UNSUPPORTED("32-bit device addresses") SINCE(2000);
+		LOCAL SINCE(2000);
 CUresult cuArray3DCreate(CUarray *pHandle, const CUDA_ARRAY3D_DESCRIPTOR_v1 *pAllocateArray)
-		UNSUPPORTED("32-bit device addresses") SINCE(2000);
+		LOCAL SINCE(2000);
 CUresult cuArray3DGetDescriptor(CUDA_ARRAY3D_DESCRIPTOR_v1 *pArrayDescriptor, CUarray hArray)
-		UNSUPPORTED("32-bit device addresses") SINCE(2000);
+		LOCAL SINCE(2000);
 CUresult cuTexRefSetAddress(unsigned int *ByteOffset, CUtexref hTexRef, CUdeviceptr_v1 dptr,
 		unsigned int bytes) UNSUPPORTED("32-bit device addresses") SINCE(2000);
 CUresult cuTexRefSetAddress2D(CUtexref hTexRef, const CUDA_ARRAY_DESCRIPTOR_v1 *desc, CUdeviceptr_v1 dptr,
@@ -755,12 +755,12 @@ CUresult cuMemcpyBatchAsync(CUdeviceptr *dsts, CUdeviceptr *srcs, size_t *sizes,
 		CUstream hStream) LOCAL SINCE(12080) PTSZ(12080);
 CUresult cuMemcpy3DBatchAsync(size_t numOps, CUDA_MEMCPY3D_BATCH_OP *opList, size_t *failIdx,
 		unsigned long long flags, CUstream hStream)
-		UNSUPPORTED("batched operations are not remoted") SINCE(12080) PTSZ(12080);
+		LOCAL SINCE(12080) PTSZ(12080);
 CUresult cuMemcpyBatchAsync_v2(CUdeviceptr *dsts, CUdeviceptr *srcs, size_t *sizes, size_t count,
 		CUmemcpyAttributes *attrs, size_t *attrsIdxs, size_t numAttrs,
 		CUstream hStream) LOCAL SINCE(13000) PTSZ(13000);
 CUresult cuMemcpy3DBatchAsync_v2(size_t numOps, CUDA_MEMCPY3D_BATCH_OP *opList, unsigned long long flags,
-		CUstream hStream) UNSUPPORTED("batched operations are not remoted") SINCE(13000) PTSZ(13000);
+		CUstream hStream) LOCAL SINCE(13000) PTSZ(13000);
 CUresult cuMemsetD8Async(CUdeviceptr dstDevice, unsigned char uc, size_t N, CUstream hStream)
 		SHIM SINCE(3020) PTSZ(7000);
 CUresult cuMemsetD16Async(CUdeviceptr dstDevice, unsigned short us, size_t N, CUstream hStream)
@@ -827,16 +827,16 @@ CUresult cuMemPrefetchAsync_v2(CUdeviceptr devPtr, size_t count, CUmemLocation l
 		unsigned int flags, CUstream hStream) SHIM SINCE(12020) PTSZ(12020);
 CUresult cuMemAdvise(CUdeviceptr devPtr, size_t count, CUmem_advise advice, CUdevice device)
 		LOCAL SINCE(8000);
-CUresult cuMemPrefetchBatchAsync(CUdeviceptr *dptrs, size_t *sizes, size_t count,
-		CUmemLocation *prefetchLocs, size_t *prefetchLocIdxs,
+CUresult cuMemPrefetchBatchAsync(CUdeviceptr *dptrs COUNT(count) IN, size_t *sizes COUNT(count) IN, size_t count,
+		CUmemLocation *prefetchLocs COUNT(numPrefetchLocs) IN, size_t *prefetchLocIdxs COUNT(numPrefetchLocs) IN,
 		size_t numPrefetchLocs, unsigned long long flags, CUstream hStream)
-		UNSUPPORTED("batched operations are not remoted") SINCE(13000) PTSZ(13000);
-CUresult cuMemDiscardBatchAsync(CUdeviceptr *dptrs, size_t *sizes, size_t count, unsigned long long flags,
-		CUstream hStream) SINCE(13000) PTSZ(13000);
-CUresult cuMemDiscardAndPrefetchBatchAsync(CUdeviceptr *dptrs, size_t *sizes, size_t count,
-		CUmemLocation *prefetchLocs, size_t *prefetchLocIdxs,
-		size_t numPrefetchLocs, unsigned long long flags,
-		CUstream hStream) UNSUPPORTED("batched operations are not remoted") SINCE(13000) PTSZ(13000);
+		SHIM SINCE(13000) PTSZ(13000);
+CUresult cuMemDiscardBatchAsync(CUdeviceptr *dptrs COUNT(count) IN, size_t *sizes COUNT(count) IN, size_t count,
+		unsigned long long flags, CUstream hStream) SHIM SINCE(13000) PTSZ(13000);
+CUresult cuMemDiscardAndPrefetchBatchAsync(CUdeviceptr *dptrs COUNT(count) IN, size_t *sizes COUNT(count) IN,
+		size_t count, CUmemLocation *prefetchLocs COUNT(numPrefetchLocs) IN,
+		size_t *prefetchLocIdxs COUNT(numPrefetchLocs) IN, size_t numPrefetchLocs,
+		unsigned long long flags, CUstream hStream) SHIM SINCE(13000) PTSZ(13000);
 CUresult cuLaunchCooperativeKernel(CUfunction f, unsigned int gridDimX, unsigned int gridDimY,
 		unsigned int gridDimZ, unsigned int blockDimX, unsigned int blockDimY,
 		unsigned int blockDimZ, unsigned int sharedMemBytes, CUstream hStream,
@@ -921,7 +921,7 @@ CUresult cuStreamUpdateCaptureDependencies_v2(CUstream hStream,
 		size_t numDependencies, unsigned int flags) SINCE(12030) PTSZ(12030);
 CUresult cuMemBatchDecompressAsync(CUmemDecompressParams *paramsArray, size_t count, unsigned int flags,
 		size_t *errorIndex, CUstream stream)
-		UNSUPPORTED("batched operations are not remoted") SINCE(12060) PTSZ(12060);
+		UNSUPPORTED("needs a decompression engine") SINCE(12060) PTSZ(12060);
 CUresult cuGetProcAddress(const char *symbol, void **pfn, int cudaVersion, cuuint64_t flags) LOCAL SINCE(11030);
 CUresult cuCheckpointProcessGetRestoreThreadId(int pid, int *tid)
 		UNSUPPORTED("process checkpointing is of the GPU host") SINCE(12080);
