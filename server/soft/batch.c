@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Batches: copies of boxes, prefetches and discards, many in one call. A batch is checked as a whole before
+/* Batches: copies of bytes and of boxes, prefetches and discards, many in one call. A batch is checked as a whole before
  * any of it is queued.
  *
  * Thread rule: see state.h. */
@@ -28,6 +28,79 @@ static struct guard enter_batch(CUstream h, struct stream **s)
 	return g;
 }
 
+/* Where the operations begin that an entry is for: 0, then rising. */
+static bool starts_good(const size_t *start, size_t n, size_t count)
+{
+	if (!start || !n || n > count || start[0])
+		return false;
+	for (size_t i = 1; i < n; i++)
+		if (start[i] <= start[i - 1] || start[i] >= count)
+			return false;
+	return true;
+}
+
+static bool order_known(CUmemcpySrcAccessOrder o)
+{
+	return o >= CU_MEMCPY_SRC_ACCESS_ORDER_STREAM && o <= CU_MEMCPY_SRC_ACCESS_ORDER_ANY;
+}
+
+/* A source that must be read during the call is staged as pageable memory is. */
+static CUresult submit(struct stream *s, struct work *w, struct copy_sides *sides, CUmemcpySrcAccessOrder order)
+{
+	if (order == CU_MEMCPY_SRC_ACCESS_ORDER_DURING_API_CALL && copy_from_host(w))
+		sides->src_pageable = true;
+	return copy_submit(s, w, sides, true);
+}
+
+#define NONE SIZE_MAX /* fails, but no operation in particular */
+
+static CUresult linear(CUdeviceptr *dsts, CUdeviceptr *srcs, size_t *sizes, size_t count,
+	const CUmemcpyAttributes *attrs, const size_t *starts, size_t nattrs, size_t *failed, CUstream stream)
+{
+	struct stream *s;
+	*failed = NONE;
+	guarded g = enter_batch(stream, &s);
+	if (g.error)
+		return g.error;
+	if (!dsts || !srcs || !sizes || count > BATCH_MOST || !attrs || !starts_good(starts, nattrs, count))
+		return CUDA_ERROR_INVALID_VALUE;
+	for (size_t i = 0; i < nattrs; i++)
+		if (!order_known(attrs[i].srcAccessOrder))
+			return CUDA_ERROR_INVALID_VALUE;
+	struct work w;
+	struct copy_sides sides;
+	CUresult r = CUDA_SUCCESS;
+	for (size_t i = 0; i < count && !r; i++) {
+		*failed = i;
+		r = sizes[i] ? copy_linear(dsts[i], COPY_UNIFIED, srcs[i], COPY_UNIFIED, sizes[i], &w, &sides)
+			     : CUDA_ERROR_INVALID_VALUE;
+	}
+	for (size_t i = 0, a = 0; i < count && !r; i++) {
+		*failed = i;
+		a += a + 1 < nattrs && starts[a + 1] == i;
+		copy_linear(dsts[i], COPY_UNIFIED, srcs[i], COPY_UNIFIED, sizes[i], &w, &sides);
+		r = submit(s, &w, &sides, attrs[a].srcAccessOrder);
+	}
+	return r;
+}
+
+CUresult cuMemcpyBatchAsync_v2(CUdeviceptr *dsts, CUdeviceptr *srcs, size_t *sizes, size_t count,
+	CUmemcpyAttributes *attrs, size_t *starts, size_t nattrs, CUstream stream)
+{
+	size_t failed;
+	return linear(dsts, srcs, sizes, count, attrs, starts, nattrs, &failed, stream);
+}
+
+CUresult cuMemcpyBatchAsync(CUdeviceptr *dsts, CUdeviceptr *srcs, size_t *sizes, size_t count,
+	CUmemcpyAttributes *attrs, size_t *starts, size_t nattrs, size_t *bad, CUstream stream)
+{
+	size_t failed;
+	CUresult r = linear(dsts, srcs, sizes, count, attrs, starts, nattrs, &failed, stream);
+	if (r && bad)
+		*bad = failed;
+	return r;
+}
+
 static size_t element_of(const CUmemcpy3DOperand *o)
 {
 	const struct array *a =
@@ -40,10 +113,10 @@ static CUresult box(const CUDA_MEMCPY3D_BATCH_OP *op, struct work *w, struct cop
 {
 	const CUmemcpy3DOperand *from = &op->src, *to = &op->dst;
 	size_t es = element_of(from), ed = element_of(to), each = es > 1 ? es : ed, width;
-	if (!op->extent.width || !op->extent.height || !op->extent.depth ||
+	if ((from->type == CU_MEMCPY_OPERAND_TYPE_ARRAY && to->type == CU_MEMCPY_OPERAND_TYPE_ARRAY && es != ed) ||
+		!op->extent.width || !op->extent.height || !op->extent.depth ||
 		__builtin_mul_overflow(op->extent.width, each, &width) ||
-		op->srcAccessOrder < CU_MEMCPY_SRC_ACCESS_ORDER_STREAM ||
-		op->srcAccessOrder > CU_MEMCPY_SRC_ACCESS_ORDER_ANY)
+		!order_known(op->srcAccessOrder))
 		return CUDA_ERROR_INVALID_VALUE;
 	CUDA_MEMCPY3D p = {.WidthInBytes = width, .Height = op->extent.height, .Depth = op->extent.depth};
 	if (from->type == CU_MEMCPY_OPERAND_TYPE_ARRAY) {
@@ -77,10 +150,10 @@ static CUresult box(const CUDA_MEMCPY3D_BATCH_OP *op, struct work *w, struct cop
 	return copy_box(&p, w, sides);
 }
 
-CUresult cuMemcpy3DBatchAsync_v2(
-	size_t n, CUDA_MEMCPY3D_BATCH_OP *ops, unsigned long long flags, CUstream stream)
+static CUresult boxes(size_t n, CUDA_MEMCPY3D_BATCH_OP *ops, size_t *failed, unsigned long long flags, CUstream stream)
 {
 	struct stream *s;
+	*failed = NONE;
 	guarded g = enter_batch(stream, &s);
 	if (g.error)
 		return g.error;
@@ -89,20 +162,32 @@ CUresult cuMemcpy3DBatchAsync_v2(
 	struct work w;
 	struct copy_sides sides;
 	CUresult r = CUDA_SUCCESS;
-	for (size_t i = 0; i < n && !r; i++)
+	for (size_t i = 0; i < n && !r; i++) {
+		*failed = i;
 		r = box(&ops[i], &w, &sides);
-	for (size_t i = 0; i < n && !r; i++)
+	}
+	for (size_t i = 0; i < n && !r; i++) {
+		*failed = i;
 		if (!(r = box(&ops[i], &w, &sides)))
-			r = copy_submit(s, &w, &sides, true);
+			r = submit(s, &w, &sides, ops[i].srcAccessOrder);
+	}
 	return r;
+}
+
+CUresult cuMemcpy3DBatchAsync_v2(
+	size_t n, CUDA_MEMCPY3D_BATCH_OP *ops, unsigned long long flags, CUstream stream)
+{
+	size_t failed;
+	return boxes(n, ops, &failed, flags, stream);
 }
 
 CUresult cuMemcpy3DBatchAsync(
 	size_t n, CUDA_MEMCPY3D_BATCH_OP *ops, size_t *bad, unsigned long long flags, CUstream stream)
 {
-	CUresult r = cuMemcpy3DBatchAsync_v2(n, ops, flags, stream);
+	size_t failed;
+	CUresult r = boxes(n, ops, &failed, flags, stream);
 	if (r && bad)
-		*bad = SIZE_MAX; /* not one operation of the batch in particular */
+		*bad = failed;
 	return r;
 }
 
@@ -130,12 +215,7 @@ static CUresult managed(CUdeviceptr *p, size_t *sizes, size_t n, unsigned long l
 
 static bool places(const CUmemLocation *l, const size_t *starts, size_t n, size_t count)
 {
-	if (!l || !starts || !n || n > count || starts[0])
-		return false;
-	for (size_t i = 1; i < n; i++)
-		if (starts[i] <= starts[i - 1] || starts[i] >= count)
-			return false;
-	return true;
+	return l && starts_good(starts, n, count);
 }
 
 CUresult cuMemPrefetchBatchAsync(CUdeviceptr *p, size_t *sizes, size_t n, CUmemLocation *l, size_t *starts,

@@ -173,3 +173,10 @@ CUresult copy_submit(struct stream *s, struct work *w, const struct copy_sides *
 	}
 	return stream_submit(s, w, NULL);
 }
+
+bool copy_from_host(const struct work *w)
+{
+	struct allocation a;
+	return !allocation_find((uintptr_t)w->copy.src, &a) || a.kind == ALLOCATION_PINNED ||
+	       a.kind == ALLOCATION_REGISTERED || a.kind == ALLOCATION_MANAGED;
+}

@@ -16,6 +16,8 @@ CUresult copy_box(const CUDA_MEMCPY3D *p, struct work *w, struct copy_sides *sid
 enum copy_kind { COPY_UNIFIED, COPY_HOST, COPY_DEVICE };
 CUresult copy_linear(uint64_t dst, enum copy_kind dst_kind, uint64_t src, enum copy_kind src_kind, size_t n,
 	struct work *w, struct copy_sides *sides);
+/* The source is memory of the host, in the table or not. */
+bool copy_from_host(const struct work *w);
 CUDA_MEMCPY3D copy_from_2d(const CUDA_MEMCPY2D *p);
 /* Runs or queues a copy; takes w. */
 CUresult copy_submit(struct stream *s, struct work *w, const struct copy_sides *sides, bool async);
