@@ -626,7 +626,7 @@ CUresult cuMemAllocPitch(CUdeviceptr_v1 *dptr, unsigned int *pPitch, unsigned in
 CUresult cuMemFree(CUdeviceptr_v1 dptr) UNSUPPORTED("32-bit device addresses") SINCE(2000);
 CUresult cuMemGetAddressRange(CUdeviceptr_v1 *pbase, unsigned int *psize, CUdeviceptr_v1 dptr)
 		UNSUPPORTED("32-bit device addresses") SINCE(2000);
-CUresult cuMemAllocHost(void **pp, unsigned int bytesize) LOCAL SINCE(2000);
+CUresult cuMemAllocHost(void **pp, unsigned int bytesize) SAME(cuMemAllocHost_v2) SINCE(2000);
 CUresult cuMemHostGetDevicePointer(CUdeviceptr_v1 *pdptr, void *p, unsigned int Flags)
 		UNSUPPORTED("32-bit device addresses") SINCE(2020);
 CUresult cuMemcpyHtoD(CUdeviceptr_v1 dstDevice, const void *srcHost, unsigned int ByteCount)
@@ -640,15 +640,15 @@ CUresult cuMemcpyDtoA(CUarray dstArray, unsigned int dstOffset, CUdeviceptr_v1 s
 CUresult cuMemcpyAtoD(CUdeviceptr_v1 dstDevice, CUarray srcArray, unsigned int srcOffset,
 		unsigned int ByteCount) UNSUPPORTED("32-bit device addresses") SINCE(2000);
 CUresult cuMemcpyHtoA(CUarray dstArray, unsigned int dstOffset, const void *srcHost, unsigned int
-		ByteCount) LOCAL SINCE(2000);
+		ByteCount) SAME(cuMemcpyHtoA_v2) SINCE(2000);
 CUresult cuMemcpyAtoH(void *dstHost, CUarray srcArray, unsigned int srcOffset, unsigned int ByteCount)
-		LOCAL SINCE(2000);
+		SAME(cuMemcpyAtoH_v2) SINCE(2000);
 CUresult cuMemcpyAtoA(CUarray dstArray, unsigned int dstOffset, CUarray srcArray, unsigned int srcOffset,
-		unsigned int ByteCount) SINCE(2000);
+		unsigned int ByteCount) SAME(cuMemcpyAtoA_v2) SINCE(2000);
 CUresult cuMemcpyHtoAAsync(CUarray dstArray, unsigned int dstOffset, const void *srcHost, unsigned int
-		ByteCount, CUstream hStream) LOCAL SINCE(2000);
+		ByteCount, CUstream hStream) SAME(cuMemcpyHtoAAsync_v2) SINCE(2000);
 CUresult cuMemcpyAtoHAsync(void *dstHost, CUarray srcArray, unsigned int srcOffset, unsigned int
-		ByteCount, CUstream hStream) LOCAL SINCE(2000);
+		ByteCount, CUstream hStream) SAME(cuMemcpyAtoHAsync_v2) SINCE(2000);
 CUresult cuMemcpy2D(const CUDA_MEMCPY2D_v1 *pCopy) UNSUPPORTED("32-bit device addresses") SINCE(2000);
 CUresult cuMemcpy2DUnaligned(const CUDA_MEMCPY2D_v1 *pCopy) UNSUPPORTED("32-bit device addresses") SINCE(2000);
 CUresult cuMemcpy3D(const CUDA_MEMCPY3D_v1 *pCopy) UNSUPPORTED("32-bit device addresses") SINCE(2000);
