@@ -206,6 +206,7 @@ static CUresult answered(struct call *c, int e, const struct answer *a)
 	if (e)
 		return failed(e, call_names[c->id].name);
 	CUresult r = take(c, thread_cached, a);
+	channel_taken();
 	upcall_drain_output(a->frame.call);
 	logs_run();
 	return r;
@@ -245,10 +246,8 @@ CUresult call_wait_transfer(struct call *c, uint64_t id)
 	struct record r;
 	struct answer a;
 	fill(&r, c, thread_cached, FRAME_WAIT);
-	int e = channel_send(&r);
+	int e = transfer_exchange(id, &r, &a);
 	sent(c, &r);
-	if (!e)
-		e = transfer_receive(id, r.seq, &a);
 	code = answered(c, e, &a);
 	transfer_drop(id);
 	return code;

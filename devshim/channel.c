@@ -17,13 +17,16 @@
 #include "devshim/lanes.h"
 #include "devshim/node.h"
 #include "devshim/pace.h"
+#include "devshim/ring.h"
 #include "wire/ctl.h"
 #include "wire/limits.h"
+#include "wire/ring.h"
 
 #define PAGE 4096u
 #define QUEUE_BYTES LIMIT_BATCH             /* of one queue buffer */
 #define QUEUE_FULL (QUEUE_BYTES - (64u << 10))  /* the thread that passes it flushes */
 #define COPY_BULK (32u << 10)               /* bulk up to this is copied into the queue */
+#define COPY_SHARED (128u << 10)            /* the same for shared memory */
 #define SPARE 3                             /* queue buffers kept for the next batch */
 
 struct queue { uint8_t *bytes; size_t len; };
@@ -46,7 +49,7 @@ struct batch {
 };
 
 /* Per thread: room for an ioctl and its answer, and for an answer that does not fit. */
-struct room { uint8_t ioctl[16384]; uint8_t *large; size_t large_len; };
+struct room { uint8_t ioctl[NODE_ROOM]; uint8_t *large; int held; };
 static _Thread_local struct room *room __attribute__((tls_model("initial-exec")));
 
 static uint8_t *buffer_new(void)
@@ -167,9 +170,27 @@ static size_t number_record(struct record *r)
 	return sizeof f + r->head_len;
 }
 
+/* The same without a queue: the record is a batch of its own in shared memory, or, when that is full, one that
+ * is written. *shared: it is there, and w with it. */
+static int share(struct record *r, struct ring_wait *w, bool *shared)
+{
+	pthread_mutex_lock(&channel.order);
+	struct batch b = {.queue = {r->bytes, number_record(r)}, .bulk = r->bulk, .bulk_len = r->bulk_len};
+	b.number = channel.batch + 1;
+	if (w)
+		w->seq = r->seq;
+	*shared = ring_put(b.number, w, b.queue.bytes, b.queue.len, b.bulk, b.bulk_len);
+	channel.batch += *shared ? 1 : batches_of(&b);
+	pthread_mutex_unlock(&channel.order);
+	return *shared ? ring_wake(b.number) : batch_write(&b);
+}
+
 /* Sends a record that carries more than is worth copying: at once, straight from the caller's memory. */
 static int send_now(struct record *r)
 {
+	bool shared;
+	if (ring_is_open())
+		return share(r, NULL, &shared);
 	pthread_mutex_lock(&channel.order);
 	size_t n = sizeof(struct frame) + r->head_len;
 	struct batch first = {0}, second;
@@ -220,6 +241,11 @@ int channel_enqueue(struct record *r)
 	int saved = errno;
 	size_t n = sizeof(struct frame) + r->head_len + r->bulk_len;
 	struct batch full = {0};
+	if (ring_is_open()) {
+		int e = send_now(r);
+		errno = saved;
+		return e;
+	}
 	pthread_mutex_lock(&channel.order);
 	if (channel.queue.len + n > QUEUE_FULL)
 		full = cut(NULL, 0);
@@ -253,6 +279,13 @@ int channel_exchange(struct record *m, uint64_t before, uint8_t *buf)
 	uint8_t *to = buf + sizeof(struct ctl_wait), *large = NULL;
 	struct batch full = {0};
 	struct answer a;
+	if (ring_is_open()) {
+		int e = send_now(m);
+		if (!e)
+			e = node_wait(buf, 0, 0, before, sizeof(struct frame) + 64, false, &large, &a);
+		free(large);
+		return e;
+	}
 	pthread_mutex_lock(&channel.order);
 	if (channel.queue.len + sizeof(struct frame) > most)
 		full = cut(NULL, 0);
@@ -276,7 +309,7 @@ int channel_exchange(struct record *m, uint64_t before, uint8_t *buf)
 
 int channel_post(struct record *r)
 {
-	if (r->bulk_len > COPY_BULK)
+	if (r->bulk_len > (ring_is_open() ? COPY_SHARED : COPY_BULK))
 		return channel_send(r);
 	int e = channel_enqueue(r);
 	return !e && r->kind == FRAME_POST ? pace_posted(r->seq, r->thread) : e;
@@ -292,17 +325,32 @@ int channel_send(struct record *r)
 
 static struct room *room_of_thread(void)
 {
-	if (!room)
+	if (!room) {
 		room = malloc(sizeof *room);
-	if (room)
-		room->large = NULL;
+		if (room)
+			room->large = NULL, room->held = -1;
+	}
 	return room;
+}
+
+void channel_taken(void)
+{
+	if (room && room->held >= 0) {
+		ring_give(room->held);
+		room->held = -1;
+	}
+}
+
+static void forget_answer(void)
+{
+	channel_taken();
+	free(room->large);
+	room->large = NULL;
 }
 
 static int await(uint64_t batch, uint64_t seq, size_t len, size_t expected, bool once, struct answer *a)
 {
-	free(room->large);
-	room->large = NULL;
+	forget_answer();
 	return node_wait(room->ioctl, batch, len, seq, expected, once, &room->large, a);
 }
 
@@ -310,7 +358,7 @@ static int await_sent(uint64_t seq, size_t expected, bool once, struct answer *a
 {
 	int saved = errno;
 	int e = -ENOMEM;
-	if (room || room_of_thread())
+	if (room_of_thread())
 		e = await(0, seq, 0, sizeof(struct frame) + 64 + expected, once, a);
 	errno = saved;
 	return e;
@@ -326,14 +374,64 @@ int channel_await_once(uint64_t seq, size_t expected, struct answer *a)
 	return await_sent(seq, expected, true, a);
 }
 
+/* Sends the record and waits for its answer, in shared memory if there is a slot. */
+static int wait_shared(struct record *r, struct ring_wait *w, struct ring_sink *sink, size_t expected,
+	struct answer *a)
+{
+	bool shared, held;
+	forget_answer();
+	int e = share(r, w->slot >= 0 ? w : NULL, &shared);
+	if (shared && w->slot >= 0) {
+		e = e ? e : ring_await(w, sink, room->ioctl, &room->large, &held, a);
+		if (!e && held)
+			room->held = w->slot;
+		return e;
+	}
+	ring_give(w->slot);
+	ring_give(w->area);
+	if (!e)
+		e = sink ? -EAGAIN : await(0, r->seq, 0, expected, false, a);
+	return e;
+}
+
+int channel_wait_data(struct record *r, uint64_t transfer, size_t n,
+	void (*place)(void *arg, uint64_t offset, const void *p, size_t n), void *arg, uint64_t *got,
+	struct answer *a)
+{
+	struct ring_sink sink = {.place = place, .arg = arg, .n = n};
+	int saved = errno;
+	if (n > RING_AREA || !room_of_thread())
+		return -ENOTSUP;
+	struct ring_wait w = {.slot = ring_take_slot(0), .area = ring_take_area(), .transfer = transfer & 0x3ffff};
+	if (w.slot < 0 || w.area < 0) {
+		ring_give(w.slot);
+		ring_give(w.area);
+		return -ENOTSUP;
+	}
+	int e = wait_shared(r, &w, &sink, 0, a);
+	*got = sink.got;
+	if (!e)
+		pace_answered(r->seq);
+	errno = saved;
+	return e;
+}
+
 int channel_wait(struct record *r, size_t expected, struct answer *a)
 {
 	int saved = errno;
 	size_t n = sizeof(struct frame) + r->head_len + r->bulk_len;
 	int e = 0;
-	if (!room && !room_of_thread())
+	if (!room_of_thread())
 		return -ENOMEM;
 	expected += sizeof(struct frame) + 64;
+	if (ring_is_open()) {
+		struct ring_wait w = {.slot = ring_take_slot(expected), .area = -1};
+		e = wait_shared(r, &w, NULL, expected, a);
+		if (!e)
+			pace_answered(r->seq);
+		errno = saved;
+		return e;
+	}
 	const size_t most = sizeof room->ioctl - 1 - sizeof(struct ctl_wait);
 	uint8_t *to = room->ioctl + sizeof(struct ctl_wait);
 	struct queue taken = {0};
@@ -371,7 +469,7 @@ int channel_wait(struct record *r, size_t expected, struct answer *a)
 void channel_thread_finish(void)
 {
 	if (room)
-		free(room->large);
+		forget_answer();
 	free(room);
 	room = NULL;
 }
@@ -403,14 +501,6 @@ int channel_upcall_done(uint64_t upcall)
 	return r < 0 ? (int)r : 0;
 }
 
-bool channel_has_queued(void)
-{
-	pthread_mutex_lock(&channel.order);
-	bool has = channel.queue.len > 0;
-	pthread_mutex_unlock(&channel.order);
-	return has;
-}
-
 int channel_open(const char *path)
 {
 	int e = node_open(path);
@@ -420,9 +510,18 @@ int channel_open(const char *path)
 	pace_reset();
 	atomic_store(&channel.queued, false);
 	channel.queue.len = 0;
+	ring_open(path);
 	return 0;
 }
 
-void channel_close(void) { node_close(); }
+void channel_close(void)
+{
+	ring_close();
+	node_close();
+}
 
-void channel_forget(void) { node_forget(); }
+void channel_forget(void)
+{
+	ring_forget();
+	node_forget();
+}

@@ -48,6 +48,15 @@ int channel_send(struct record *r);
 int channel_await(uint64_t seq, size_t room, struct answer *a);
 /* One round of channel_await: -EAGAIN when the answer did not come within TIME_PARK. */
 int channel_await_once(uint64_t seq, size_t room, struct answer *a);
+/* Sends the record of a wait that brings `n` bytes as data of `transfer`, and waits for them and the answer, when
+ * memory is shared with the mount and has room for them: `place` gets the bytes as they come, *got counts them.
+ * -ENOTSUP: nothing was sent, channel_send does it; -EAGAIN: it was sent, but what comes has to be fetched as after
+ * channel_send. */
+int channel_wait_data(struct record *r, uint64_t transfer, size_t n,
+	void (*place)(void *arg, uint64_t offset, const void *p, size_t n), void *arg, uint64_t *got,
+	struct answer *a);
+/* The bulk of the thread's last answer is no longer needed. */
+void channel_taken(void);
 /* Frees what the calling thread keeps for answers. */
 void channel_thread_finish(void);
 
@@ -58,5 +67,3 @@ long channel_read_data(uint64_t transfer, uint64_t offset, void *p, size_t n);
 long channel_read_upcalls(void *p, size_t n);
 /* Tells the end of a host function, outside the ordered stream. */
 int channel_upcall_done(uint64_t upcall);
-/* True when records wait to be sent. */
-bool channel_has_queued(void);

@@ -88,13 +88,13 @@ long node_read(void *p, size_t n, int64_t at)
 	return r < 0 ? -errno : r;
 }
 
-static long node_ioctl(unsigned long request, void *arg)
+int node_ioctl(unsigned long request, void *arg)
 {
 	long r;
 	do
 		r = syscall(SYS_ioctl, node_fd, request, arg);
 	while (r < 0 && errno == EINTR);
-	return r < 0 ? -errno : r;
+	return r < 0 ? -errno : 0;
 }
 
 /* The kernel sends a write in requests of at most 256 pages, and a batch must be one request. */
@@ -116,7 +116,7 @@ static unsigned long wait_class(size_t n, size_t *size)
 	return classes[i].request;
 }
 
-static int read_large(uint64_t seq, size_t n, uint8_t **large)
+int node_reply(uint64_t seq, size_t n, uint8_t **large)
 {
 	if (n > sizeof(struct frame) + LIMIT_HEAD + LIMIT_REPLY)
 		return -EPROTO;
@@ -162,9 +162,9 @@ int node_wait(uint8_t *buf, uint64_t batch, size_t len, uint64_t seq, size_t exp
 		size_t need = len > expected || !fits ? len : expected, size;
 		unsigned long request = wait_class(sizeof w + need, &size);
 		memcpy(buf, &w, sizeof w);
-		long r = node_ioctl(request, buf);
-		if (r < 0)
-			return (int)r;
+		int r = node_ioctl(request, buf);
+		if (r)
+			return r;
 		struct ctl_wait out;
 		memcpy(&out, buf, sizeof out);
 		if (out.flags & CTL_AGAIN) {
@@ -176,7 +176,7 @@ int node_wait(uint8_t *buf, uint64_t batch, size_t len, uint64_t seq, size_t exp
 		}
 		const uint8_t *bytes = buf + sizeof w;
 		if (out.flags & CTL_LARGE) {
-			int e = read_large(seq, out.len, large);
+			int e = node_reply(seq, out.len, large);
 			if (e)
 				return e;
 			bytes = *large;
@@ -185,4 +185,13 @@ int node_wait(uint8_t *buf, uint64_t batch, size_t len, uint64_t seq, size_t exp
 		}
 		return answer_check(seq, bytes, out.len, a);
 	}
+}
+
+int node_sleep(uint64_t seq)
+{
+	union { struct ctl_wait w; uint8_t bytes[256]; } arg = {.w = {.seq = seq}};
+	int e = node_ioctl(CTL_WAIT_256, &arg);
+	if (e)
+		return e;
+	return arg.w.flags & CTL_SHARED ? 0 : arg.w.flags & CTL_AGAIN ? -EAGAIN : -EPROTO;
 }

@@ -30,6 +30,13 @@ long node_read(void *p, size_t n, int64_t at);
  * which points there, or -errno. */
 int node_wait(uint8_t *buf, uint64_t batch, size_t len, uint64_t seq, size_t expected, bool once,
 	uint8_t **large, struct answer *a);
+/* The same for an answer that comes into shared memory: parks until it is there, or returns -EAGAIN after
+ * TIME_PARK. */
+int node_sleep(uint64_t seq);
+/* Fetches the n bytes of a kept answer into memory that the caller frees. 0 or -errno. */
+int node_reply(uint64_t seq, size_t n, uint8_t **bytes);
+/* 0 or -errno. */
+int node_ioctl(unsigned long request, void *arg);
 /* How many of `left` bytes at p one request takes behind `before` others. */
 size_t node_piece(const uint8_t *p, size_t left, size_t before);
 /* Checks the n bytes of the REPLY to `seq` and notes its parts. 0 or -EPROTO. */

@@ -258,6 +258,27 @@ int transfer_receive(uint64_t id, uint64_t seq, struct answer *a)
 	return e;
 }
 
+static void place_shared(void *arg, uint64_t offset, const void *p, size_t n)
+{
+	transfer_place(arg, offset, p, n);
+}
+
+int transfer_exchange(uint64_t id, struct record *r, struct answer *a)
+{
+	struct pending *p = take(id);
+	if (!p)
+		return -EINVAL;
+	uint64_t all = bytes_of(&p->place);
+	int e = channel_wait_data(r, id, all, place_shared, &p->place, &p->got, a);
+	if (!e && p->got < all && succeeded(a))
+		e = -EPROTO;
+	put_back(p);
+	if (e != -ENOTSUP && e != -EAGAIN)
+		return e;
+	e = e == -ENOTSUP ? channel_send(r) : 0;
+	return e ? e : transfer_receive(id, r->seq, a);
+}
+
 static struct delivery delivery_at(const uint8_t *bulk, uint32_t i)
 {
 	struct delivery d;

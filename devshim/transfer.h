@@ -33,6 +33,9 @@ bool transfer_pending(uint64_t id);
  * `seq`. Returns 0 or -errno. */
 struct answer;
 int transfer_receive(uint64_t id, uint64_t seq, struct answer *a);
+/* Sends the record of such a wait and does the same. */
+struct record;
+int transfer_exchange(uint64_t id, struct record *r, struct answer *a);
 /* Copies bytes of the transfer's stream (from `offset` on) to their place. False past the end. */
 bool transfer_place(const struct transfer *t, uint64_t offset, const void *p, size_t n);
 /* Places all deliveries of an answer. `room` is the most that its bulk may have; `own`: what the rest of the

@@ -10,7 +10,7 @@
 
 #define DEFAULT_PORT "9710"
 
-enum kind { KEY, LOG_FILE, ALLOW_OTHER, FUSE, IGNORED };
+enum kind { KEY, LOG_FILE, ALLOW_OTHER, CHANNEL, FUSE, IGNORED };
 
 static const struct option_name {
 	const char *name;
@@ -20,6 +20,7 @@ static const struct option_name {
 	{"key", KEY, true},
 	{"log", LOG_FILE, true},
 	{"allow_other", ALLOW_OTHER, false},
+	{"channel", CHANNEL, true},
 	{"ro", FUSE, false},
 	{"noexec", FUSE, false},
 	{"noatime", FUSE, false},
@@ -122,13 +123,17 @@ static int parse_word(struct options *o, const char *word, bool sloppy)
 		case KEY: return set_path(&o->key_file, value);
 		case LOG_FILE: return set_path(&o->log_file, value);
 		case ALLOW_OTHER: o->allow_other = true; return 0;
+		case CHANNEL:
+			o->no_channel = !strcmp(value, "fuse");
+			return o->no_channel || !strcmp(value, "shared") ? 0 :
+				fail(EXIT_USAGE, "option channel is fuse or shared, not '%s'", value);
 		case FUSE: return add_fuse(o, word);
 		case IGNORED: return 0;
 		}
 	}
 	return sloppy ? 0
 		      : fail(EXIT_USAGE,
-				"there is no option '%.*s' (known: key=FILE, allow_other, log=FILE, and "
+				"there is no option '%.*s' (known: key=FILE, allow_other, log=FILE, channel=fuse, and "
 				"those of mount(8))",
 				(int)n, word);
 }

@@ -11,7 +11,7 @@ struct options {
 	size_t server_count;
 	char *key_file, *log_file; /* absolute, owned, or NULL */
 	char fuse[256]; /* options for libfuse, comma separated */
-	bool allow_other;
+	bool allow_other, no_channel;
 };
 
 /* HOST[:PORT][,HOST...]. Returns 0, or EXIT_USAGE after it told why. */

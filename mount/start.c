@@ -61,6 +61,7 @@ static struct mount_options daemon_options(const struct options *o, const char *
 		.key_file = o->key_file,
 		.fuse_options = o->fuse,
 		.allow_other = o->allow_other,
+		.no_channel = o->no_channel,
 		.foreground = ready_fd < 0,
 		.ready_fd = ready_fd,
 	};

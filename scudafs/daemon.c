@@ -21,6 +21,7 @@
 #include "scudafs/monitor.h"
 #include "scudafs/ops.h"
 #include "scudafs/relay.h"
+#include "scudafs/rendezvous.h"
 #include "scudafs/tree.h"
 #include "wire/keys.h"
 #include "wire/limits.h"
@@ -185,6 +186,7 @@ static int serve(const struct mount_options *o, const struct key *key)
 	struct ops_options options = {
 		.key = key, .owner = getuid(), .allow_other = o->allow_other, .ready = ready};
 	ops_init(&options);
+	rendezvous_init(o->no_channel ? NULL : o->mountpoint);
 	struct fuse_session *se = create_session(o);
 	if (!se)
 		return fail(2, "%s", *life.said ? life.said : "the mount options are wrong");

@@ -12,6 +12,7 @@ struct mount_options {
 	const char *key_file;       /* NULL: clear connections */
 	const char *fuse_options;   /* further -o options for libfuse, comma separated; NULL or "": none */
 	bool foreground;            /* keep the terminal, session and working directory of the caller */
+	bool no_channel;            /* programs get no shared memory */
 	bool allow_other;           /* other users than the mounting one (and root) may use the tree */
 	int ready_fd;               /* gets '\n' when the tree is usable, or one line that says why it never
 				     * will be; then it is closed. -1: none */

@@ -68,6 +68,12 @@ static void queue_remove(struct queue *q, struct buffer *b)
 
 bool inbound_give(struct relay *r, struct request *q, struct answers *a)
 {
+	if (r->channel && channel_has_answered(r->channel, q->wait.seq)) {
+		q->wait.len = 0;
+		q->wait.flags = CTL_SHARED;
+		answers_add(a, q, 0);
+		return true;
+	}
 	struct buffer *b = queue_find(&r->replies, q->wait.seq, UINT64_MAX);
 	if (!b)
 		return false;
@@ -88,7 +94,25 @@ bool inbound_give(struct relay *r, struct request *q, struct answers *a)
 	return true;
 }
 
-/* A reply has come, complete. `b` is NULL when it lies in the receive buffer. */
+/* The reply that is complete goes to the slot that waits for it, where it may lie already. Under the lock. */
+static int reply_to_slot(struct relay *r, int slot, const struct frame *f, const uint8_t *p, size_t n,
+	struct buffer *b)
+{
+	uint8_t *to = channel_begin(r->channel, slot, n);
+	if (to && p)
+		memcpy(to, p, n);
+	if (!to) {
+		b = b ? buffer_ref(b) : buffer_copy(p, n);
+		if (!b)
+			return ENOMEM;
+		b->tag = f->seq;
+		keep(r, &r->replies, b);
+	}
+	channel_end(r->channel, slot, n, !to);
+	return 0;
+}
+
+/* A reply has come, complete. `b` is NULL when it lies in the receive buffer, p when it lies in its slot. */
 static int on_reply(struct relay *r, const struct frame *f, const uint8_t *p, size_t n, struct buffer *b)
 {
 	struct answers a;
@@ -97,6 +121,7 @@ static int on_reply(struct relay *r, const struct frame *f, const uint8_t *p, si
 	int e = 0;
 	answers_init(&a);
 	pthread_mutex_lock(&r->lock);
+	int slot = r->channel ? channel_waiting(r->channel, f->seq) : -1;
 	if (!outbound_answered(r, f->seq)) {
 		log_warning("session %u: %s answered record %llu, which asked nothing", r->id, r->address,
 			(unsigned long long)f->seq);
@@ -107,7 +132,9 @@ static int on_reply(struct relay *r, const struct frame *f, const uint8_t *p, si
 				found = q;
 		if (found)
 			relay_unpark(r, found);
-		if (!found || n > found->size) {
+		if (slot >= 0) {
+			e = reply_to_slot(r, slot, f, p, n, b);
+		} else if (!found || n > found->size) {
 			b = b ? buffer_ref(b) : buffer_copy(p, n);
 			if (b) {
 				b->tag = f->seq;
@@ -120,8 +147,8 @@ static int on_reply(struct relay *r, const struct frame *f, const uint8_t *p, si
 	pthread_mutex_unlock(&r->lock);
 	if (!found)
 		return e;
-	found->wait.len = (uint32_t)n;
-	found->wait.flags = n > found->size ? CTL_LARGE : 0;
+	found->wait.len = slot >= 0 ? 0 : (uint32_t)n;
+	found->wait.flags = slot >= 0 ? CTL_SHARED : n > found->size ? CTL_LARGE : 0;
 	v[0] = (struct iovec){&found->wait, sizeof(found->wait)};
 	v[1] = (struct iovec){(void *)p, n};
 	found->answer(found, -e, v, e ? 0 : found->wait.flags ? 1 : 2);
@@ -251,12 +278,36 @@ static bool serve(struct relay *r, struct request *q, struct answers *a)
 	return true;
 }
 
+/* The slot whose area takes the data of the frame; -1: none; -2: the data is wrong. */
+static int area_of(struct relay *r, const struct frame *f)
+{
+	bool ok = true;
+	if (!r->channel)
+		return -1;
+	pthread_mutex_lock(&r->lock);
+	int slot = channel_area(r->channel, f->ctx & 0x3ffff, f->seq, f->head_len + f->bulk_len, &ok);
+	pthread_mutex_unlock(&r->lock);
+	if (ok)
+		return slot;
+	log_warning("session %u: %s sent byte %llu of transfer %llu out of order", r->id, r->address,
+		(unsigned long long)f->seq, (unsigned long long)f->ctx);
+	return -2;
+}
+
 static int on_data(struct relay *r, const struct frame *f, const uint8_t *p, size_t n, struct buffer *b)
 {
 	struct answers a;
 	uint64_t id = f->ctx & 0x3ffff;
 	if (n == sizeof(*f))
 		return 0;
+	int slot = area_of(r, f);
+	if (slot == -2)
+		return EPROTO;
+	if (slot >= 0) {
+		memcpy(channel_area_at(r->channel, slot, f->seq), p + sizeof(*f), n - sizeof(*f));
+		channel_area_has(r->channel, slot, f->seq + (n - sizeof(*f)));
+		return 0;
+	}
 	b = b ? buffer_ref(b) : buffer_copy(p, n);
 	if (!b)
 		return ENOMEM;
@@ -427,6 +478,54 @@ static int check(struct relay *r, const struct frame *f)
 	return EPROTO;
 }
 
+/* ---- straight into shared memory ---- */
+
+/* The first `have` bytes of a large frame are here: does its program wait for it at a place of its own? */
+static int direct_begin(struct relay *r, const struct frame *f, const uint8_t *p, size_t have)
+{
+	size_t n = sizeof(*f) + f->head_len + (size_t)f->bulk_len, skip = 0;
+	uint8_t *to = NULL;
+	int slot = -1;
+	if (r->channel && f->kind == FRAME_DATA) {
+		slot = area_of(r, f);
+		if (slot == -2)
+			return EPROTO;
+		if (slot >= 0)
+			to = channel_area_at(r->channel, slot, f->seq);
+		skip = sizeof(*f);
+	} else if (r->channel && f->kind == FRAME_REPLY) {
+		pthread_mutex_lock(&r->lock);
+		slot = channel_waiting(r->channel, f->seq);
+		if (slot >= 0)
+			to = channel_begin(r->channel, slot, n);
+		pthread_mutex_unlock(&r->lock);
+	}
+	if (!to)
+		return 0;
+	memcpy(to, p + skip, have - skip);
+	r->direct = (struct direct){.frame = *f, .to = to + (have - skip), .left = n - have, .slot = slot};
+	return 0;
+}
+
+/* n more bytes are in place. */
+static int direct_took(struct relay *r, size_t n)
+{
+	struct direct *d = &r->direct;
+	struct frame f = d->frame;
+	size_t body = f.head_len + (size_t)f.bulk_len;
+	d->to += n;
+	d->left -= n;
+	if (f.kind == FRAME_DATA)
+		channel_area_has(r->channel, d->slot, f.seq + body - d->left);
+	if (d->left)
+		return 0;
+	r->bulky = true;
+	if (f.kind == FRAME_REPLY)
+		return on_frame(r, &f, NULL, sizeof(f) + body, NULL);
+	atomic_fetch_add_explicit(&counters.frames_in, 1, memory_order_relaxed);
+	return 0;
+}
+
 /* Hands on the complete frames of the receive buffer; the start of one that does not fit there moves into
  * a buffer of its own. */
 static int split(struct relay *r)
@@ -445,6 +544,10 @@ static int split(struct relay *r)
 			e = on_frame(r, &f, r->receive + at, n, NULL);
 			at += n;
 		} else if (n > RECEIVE_BYTES / 4) {
+			e = direct_begin(r, &f, r->receive + at, have);
+			at += r->direct.left ? have : 0;
+			if (e || r->direct.left)
+				break;
 			r->large = buffer_create(n);
 			if (!r->large)
 				return ENOMEM;
@@ -480,9 +583,10 @@ bool inbound_receive(struct relay *r)
 	int e = 0;
 	for (int i = 0; i < READS_A_TURN && !e; i++) {
 		struct buffer *b = r->large;
-		uint8_t *to = b ? b->data + b->len : r->receive + r->receive_len;
-		size_t room = b ? r->large_size - b->len : RECEIVE_BYTES - r->receive_len;
-		if (!b && r->bulky && !r->receive_len)
+		size_t direct = r->direct.left;
+		uint8_t *to = direct ? r->direct.to : b ? b->data + b->len : r->receive + r->receive_len;
+		size_t room = direct ? direct : b ? r->large_size - b->len : RECEIVE_BYTES - r->receive_len;
+		if (!direct && !b && r->bulky && !r->receive_len)
 			room = PEEK;        /* the rest need not be copied then */
 		ssize_t n = stream_read(r->stream, to, room);
 		if (n == -EAGAIN)
@@ -494,10 +598,14 @@ bool inbound_receive(struct relay *r)
 			break;
 		}
 		total += (size_t)n;
-		if (b)
+		if (direct)
+			e = direct_took(r, (size_t)n);
+		else if (b)
 			b->len += (size_t)n;
 		else
 			r->receive_len += (size_t)n;
+		if (direct)
+			continue;
 		if (!b)
 			e = split(r);
 		else if (b->len == r->large_size)

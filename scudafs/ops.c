@@ -14,9 +14,11 @@
 #include "scudafs/loop.h"
 #include "scudafs/monitor.h"
 #include "scudafs/relay.h"
+#include "scudafs/rendezvous.h"
 #include "scudafs/tree.h"
 #include "wire/ctl.h"
 #include "wire/log.h"
+#include "wire/ring.h"
 
 #define MAX_WRITE LIMIT_BATCH       /* libfuse 3.14 breaks on more, whatever the kernel allows */
 
@@ -149,6 +151,21 @@ static void op_setattr(fuse_req_t req, fuse_ino_t ino, struct stat *attr, int se
 		op_getattr(req, ino, fi);
 	else
 		fuse_reply_err(req, EPERM);
+}
+
+/* Nothing can be made but the sockets that rendezvous.c makes. */
+static void op_mknod(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode, dev_t dev)
+{
+	struct fuse_entry_param e = {.ino = 0};
+	unsigned session;
+	(void)dev;
+	if (S_ISSOCK(mode) && rendezvous_is(fuse_req_ctx(req)->pid) && tree_socket(parent, name, &session) &&
+			relay_make_socket(session))
+		e.ino = tree_lookup(parent, name);
+	if (!e.ino || tree_stat(e.ino, &e.attr))
+		fuse_reply_err(req, EPERM);
+	else
+		fuse_reply_entry(req, &e);
 }
 
 static void op_readlink(fuse_req_t req, fuse_ino_t ino)
@@ -459,6 +476,16 @@ static void op_ioctl(fuse_req_t req, fuse_ino_t ino, unsigned int cmd, void *arg
 	struct ctl_wait w;
 	unsigned server;
 	(void)arg;
+	if (cmd == CTL_CHANNEL && tree_is_session(ino, &server) && in_size >= sizeof(struct ctl_channel)) {
+		struct ctl_channel asked;
+		memcpy(&asked, in, sizeof(asked));
+		struct operation *o = operation_create(req, relay_id(r), answer_wait);
+		if (o && asked.version == RING_VERSION)
+			relay_channel(r, &o->request);
+		else if (o)
+			answer_wait(&o->request, -ENOTSUP, NULL, 0);
+		return;
+	}
 	bool known = cmd == CTL_WAIT_256 || cmd == CTL_WAIT_1K || cmd == CTL_WAIT_4K || cmd == CTL_WAIT_16K;
 	if (!known || (flags & FUSE_IOCTL_DIR) || !tree_is_session(ino, &server)) {
 		fuse_reply_err(req, ENOTTY);
@@ -484,6 +511,7 @@ const struct fuse_lowlevel_ops ops = {
 	.lookup = op_lookup,
 	.getattr = op_getattr,
 	.setattr = op_setattr,
+	.mknod = op_mknod,
 	.readlink = op_readlink,
 	.open = op_open,
 	.read = op_read,

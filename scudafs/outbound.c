@@ -180,7 +180,8 @@ void outbound_flush(struct relay *r, struct answers *a)
 		}
 	}
 	stop_writing(r);
-	if (r->queue.head && !r->blocked)
+	bool more = r->channel && r->queue.bytes <= LIMIT_QUEUE && channel_has_news(r->channel);
+	if ((r->queue.head || more) && !r->blocked)
 		relay_wake(r);
 }
 
@@ -236,9 +237,11 @@ static void await(struct relay *r, struct request *q, struct answers *a)
 {
 	if (inbound_give(r, q, a))
 		return;
+	/* A record in the ring may not have had its turn. */
+	bool unseen = r->channel && channel_is_used(r->channel);
 	if (r->error)
 		answers_add(a, q, -r->error);
-	else if (!outbound_awaited(r, q->wait.seq))
+	else if (!unseen && !outbound_awaited(r, q->wait.seq))
 		answers_add(a, q, -EPROTO);
 	else
 		relay_park(r, q, PARK_REPLY, a);
@@ -278,6 +281,30 @@ static int push_split(struct relay *r, const uint8_t *p, size_t n, size_t bounda
 	return 0;
 }
 
+/* Bytes that were followed go to the server. */
+static void pass_on(struct relay *r, const uint8_t *p, size_t n, size_t boundary, struct buffer *b,
+	struct answers *a)
+{
+	bool split = r->aside.head && boundary <= n;
+	int e = split ? push_split(r, p, n, boundary) : send_bytes(r, p, n, b, a);
+	if (split)
+		outbound_flush(r, a);
+	if (e)
+		relay_fail(r, e, a);
+}
+
+static void count_waits(struct relay *r, unsigned n)
+{
+	atomic_fetch_add_explicit(&counters.waits, n, memory_order_relaxed);
+	atomic_fetch_add_explicit(&r->waits, n, memory_order_relaxed);
+}
+
+static void bad_bytes(struct relay *r, const char *why, struct answers *a)
+{
+	log_warning("session %u: %s[%d] sent a bad frame: %s", r->id, r->command, (int)r->pid, why);
+	relay_fail(r, EPROTO, a);
+}
+
 /* The turn of q's batch has come. A wait is parked before its bytes leave, for the reply may come at once;
  * then q is no longer ours. */
 static void take(struct relay *r, struct request *q, const uint8_t *p, size_t n, struct buffer *b,
@@ -289,24 +316,16 @@ static void take(struct relay *r, struct request *q, const uint8_t *p, size_t n,
 	r->asks = false;
 	const char *why = follow(r, p, n, &boundary);
 	if (why) {
-		log_warning("session %u: %s[%d] sent a bad frame: %s", r->id, r->command, (int)r->pid, why);
-		relay_fail(r, EPROTO, a);
+		bad_bytes(r, why, a);
 		answers_add(a, q, -EPROTO);
 		return;
 	}
 	/* One round trip, however many records ask with it, and by whichever way the answer is fetched. */
-	if (r->asks) {
-		atomic_fetch_add_explicit(&counters.waits, 1, memory_order_relaxed);
-		atomic_fetch_add_explicit(&r->waits, 1, memory_order_relaxed);
-	}
+	if (r->asks)
+		count_waits(r, 1);
 	if (waits)
 		await(r, q, a);
-	bool split = r->aside.head && boundary <= n;
-	int e = split ? push_split(r, p, n, boundary) : send_bytes(r, p, n, b, a);
-	if (split)
-		outbound_flush(r, a);
-	if (e)
-		relay_fail(r, e, a);
+	pass_on(r, p, n, boundary, b, a);
 	if (!waits)
 		accept(r, q, a);
 }
@@ -327,9 +346,35 @@ static void take_parked(struct relay *r, struct answers *a)
 	}
 }
 
+bool outbound_drain(struct relay *r, struct answers *a)
+{
+	bool any = false;
+	if (!r->channel || !r->up)
+		return false;
+	while (!r->error && r->queue.bytes <= LIMIT_QUEUE && channel_has_news(r->channel)) {
+		struct buffer *b;
+		size_t boundary;
+		unsigned waits;
+		const char *why = channel_take(r->channel, &r->batch, &b, &waits);
+		r->asks = false;
+		if (!why && b)
+			why = follow(r, b->data, b->len, &boundary);
+		count_waits(r, waits ? waits : r->asks);
+		if (why)
+			bad_bytes(r, why, a);
+		else if (b)
+			pass_on(r, b->data, b->len, boundary, b, a);
+		any |= b != NULL;
+		buffer_unref(b);
+		take_parked(r, a);
+	}
+	return any;
+}
+
 static void enter(struct relay *r, struct request *q, uint64_t batch, const void *p, size_t n,
 	struct buffer *b, struct answers *a)
 {
+	outbound_drain(r, a);
 	if (batch <= r->batch) {
 		if (q->wait.seq)
 			await(r, q, a);
@@ -340,6 +385,9 @@ static void enter(struct relay *r, struct request *q, uint64_t batch, const void
 	} else if (batch == r->batch + 1) {
 		take(r, q, p, n, b, a);
 		take_parked(r, a);
+		if (r->channel)
+			channel_look_again(r->channel);
+		outbound_drain(r, a);
 	} else if (batch - r->batch > AHEAD_BATCHES) {
 		log_warning("session %u: %s[%d] sent batch %llu after %llu", r->id, r->command, (int)r->pid,
 			(unsigned long long)batch, (unsigned long long)r->batch);

@@ -17,9 +17,13 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 #include "scudafs/answerer.h"
+#include "scudafs/rendezvous.h"
 #include "scudafs/spin.h"
 #include "scudafs/text.h"
+#include "wire/ring.h"
 
+#define POLLED 4
+#define LOOKS 10                    /* at shared memory, between two at the descriptors */
 #define THREAD_STACK (256u << 10)
 #define LATE_MS 2000                /* a loop this late was stopped itself: silence says nothing then */
 #define BROKEN_MS 500               /* after a failed write: how long to look for the server's last words */
@@ -102,6 +106,8 @@ void relay_fail(struct relay *r, int error, struct answers *a)
 	if (r->error)
 		return;
 	r->error = error;
+	if (r->channel)
+		channel_fail(r->channel, error);
 	while (r->parked) {
 		struct request *q = r->parked;
 		relay_unpark(r, q);
@@ -129,6 +135,7 @@ void relay_unref(struct relay *r)
 	stream_close(r->stream);
 	outbound_finish(r);
 	inbound_finish(r);
+	channel_free(r->channel);
 	close(r->wake_fd);
 	if (r->pid_fd >= 0)
 		close(r->pid_fd);
@@ -234,6 +241,63 @@ static int next_time(const struct relay *r, uint64_t now)
 	return t > now ? (int)(t - now) : 0;
 }
 
+/* Makes the shared memory that the program has asked for, and the socket through which it gets it. */
+static void offer_channel(struct relay *r)
+{
+	struct answers a;
+	answers_init(&a);
+	atomic_store(&r->socket, SOCKET_COMING);
+	struct channel *c = channel_create();
+	int fd = c ? rendezvous_listen(r->id) : -ENOMEM;
+	log_debug("session %u: a socket for shared memory: %s", r->id, fd < 0 ? strerror(-fd) : "there");
+	pthread_mutex_lock(&r->lock);
+	struct request *q = r->parked;
+	while (q && q->state != PARK_CHANNEL)
+		q = q->next == r->parked ? NULL : q->next;
+	if (q)
+		relay_unpark(r, q);
+	bool offered = q && fd >= 0;
+	if (offered) {
+		channel_offer(c, fd);
+		r->channel = c;
+		q->channel = (struct ctl_channel){.version = RING_VERSION, .session = r->id};
+		q->part[0] = (struct iovec){&q->channel, sizeof(q->channel)};
+		q->parts = 1;
+	}
+	if (q)
+		answers_add(&a, q, fd < 0 ? fd : 0);
+	pthread_mutex_unlock(&r->lock);
+	answers_send(&a);
+	if (offered)
+		return;
+	atomic_store(&r->socket, SOCKET_NONE);
+	channel_free(c);
+	if (fd >= 0)
+		close(fd);
+}
+
+/* Waits for what there is to do: for a while it looks, at shared memory too, then it sleeps. `c`: the memory,
+ * when there is room for what the program puts there. */
+static int await_events(struct relay *r, struct pollfd *p, struct channel *c, int timeout)
+{
+	int n;
+	while (!(n = poll(p, POLLED, 0)) && clock_us() < r->spin_until)
+		for (int i = 0; i < LOOKS; i++) {
+			if (c && channel_has_news(c))
+				return 0;
+			spin_relax();
+		}
+	if (n)
+		return n;
+	if (c)
+		channel_sleeps(c, true);
+	if (!c || !channel_has_news(c))
+		n = poll(p, POLLED, timeout);
+	if (c)
+		channel_sleeps(c, false);
+	return n;
+}
+
 /* One turn of the thread's loop; false when the session is over. */
 static bool turn(struct relay *r)
 {
@@ -241,6 +305,10 @@ static bool turn(struct relay *r)
 	answers_init(&a);
 	pthread_mutex_lock(&r->lock);
 	bool over = r->closing || r->error;
+	bool offer = !over && r->asked && !r->channel;
+	r->asked &= !offer;
+	struct channel *c = r->channel && channel_is_used(r->channel) && r->queue.bytes <= LIMIT_QUEUE ?
+		r->channel : NULL;
 	uint64_t now = clock_ms();
 	r->paused = !over && inbound_full(r, now);
 	int timeout = over ? 0 : next_time(r, now), broken = r->broken;
@@ -248,15 +316,15 @@ static bool turn(struct relay *r)
 	pthread_mutex_unlock(&r->lock);
 	if (over)
 		return false;
-	struct pollfd p[3] = {{.fd = events ? stream_fd(r->stream) : -1, .events = events},
-		{.fd = r->wake_fd, .events = POLLIN}, {.fd = r->pid_fd, .events = POLLIN}};
+	if (offer)
+		offer_channel(r);
+	struct pollfd p[POLLED] = {{.fd = events ? stream_fd(r->stream) : -1, .events = events},
+		{.fd = r->wake_fd, .events = POLLIN}, {.fd = r->pid_fd, .events = POLLIN},
+		{.fd = r->channel ? channel_fd(r->channel) : -1, .events = POLLIN}};
 	bool pending = (events & POLLIN) && stream_pending(r->stream);
 	int n = 0;
 	if (!pending)
-		while (!(n = poll(p, 3, 0)) && clock_us() < r->spin_until)
-			spin_relax();
-	if (!n && !pending)
-		n = poll(p, 3, timeout);
+		n = await_events(r, p, c, timeout);
 	if (n < 0 && errno != EINTR)
 		log_warning("session %u: poll: %m", r->id);
 	if (p[1].revents) {
@@ -266,6 +334,12 @@ static bool turn(struct relay *r)
 		/* Who brings bytes to send brings more. */
 		if (spin_us())
 			r->spin_until = clock_us() + spin_us();
+	}
+	if (p[3].revents) {
+		if (!channel_came(r->channel, r->pid, r->uid))
+			log_debug("session %u: no wakes any more", r->id);
+		if (channel_is_used(r->channel))
+			atomic_store(&r->socket, SOCKET_NONE);
 	}
 	bool came = false;
 	if ((events & POLLIN) && (pending || p[0].revents & (POLLIN | POLLHUP | POLLERR)))
@@ -285,6 +359,8 @@ static bool turn(struct relay *r)
 		relay_fail(r, ESHUTDOWN, &a);
 	}
 	if (!r->error && !r->closing) {
+		if (outbound_drain(r, &a) && spin_us())
+			r->spin_until = clock_us() + spin_us();
 		outbound_flush(r, &a);
 		expire(r, now, &a);
 		heartbeat(r, now, &a);
@@ -499,7 +575,41 @@ void relay_interrupt(unsigned id, const void *token)
 	relay_unref(r);
 }
 
+void relay_channel(struct relay *r, struct request *q)
+{
+	struct answers a;
+	answers_init(&a);
+	q->wait = (struct ctl_wait){0};
+	pthread_mutex_lock(&r->lock);
+	if (r->error || r->asked || r->channel) {
+		answers_add(&a, q, r->error ? -r->error : -EBUSY);
+	} else {
+		r->asked = true;
+		relay_park(r, q, PARK_CHANNEL, &a);
+		relay_wake(r);
+	}
+	pthread_mutex_unlock(&r->lock);
+	answers_send(&a);
+}
+
 /* ---- what the tree shows ---- */
+
+bool relay_has_socket(unsigned id)
+{
+	struct relay *r = relay_find(id);
+	bool has = r && atomic_load(&r->socket) == SOCKET_THERE;
+	relay_unref(r);
+	return has;
+}
+
+bool relay_make_socket(unsigned id)
+{
+	struct relay *r = relay_find(id);
+	int coming = SOCKET_COMING;
+	bool made = r && atomic_compare_exchange_strong(&r->socket, &coming, SOCKET_THERE);
+	relay_unref(r);
+	return made;
+}
 
 unsigned relay_id(const struct relay *r)
 {

@@ -35,6 +35,7 @@ struct request {
 	size_t size;
 	struct buffer *copy;        /* a batch whose turn has not come */
 	struct ctl_wait wait;       /* seq 0: the request is no wait */
+	struct ctl_channel channel;
 	int parts;                  /* of the answer; `hold` keeps the bytes alive */
 	struct iovec part[REQUEST_PARTS + 1];
 	struct buffer *hold[REQUEST_PARTS];
@@ -82,6 +83,11 @@ void relay_wait(struct relay *r, uint64_t batch, uint64_t seq, const void *p, si
 	struct request *q);
 /* One frame outside the ordered stream. */
 void relay_aside(struct relay *r, const void *p, size_t n, struct request *q);
+/* The question for shared memory; answered with struct ctl_channel when the program can fetch it. */
+void relay_channel(struct relay *r, struct request *q);
+/* The socket for that: does it exist; may it be made now, and has been? */
+bool relay_has_socket(unsigned id);
+bool relay_make_socket(unsigned id);
 /* n bytes of a transfer, of a kept reply; whole upcalls, at most n bytes. `transfer` and `seq` are as
  * short as CTL_DATA and CTL_REPLY make them. */
 void relay_data(struct relay *r, uint64_t transfer, uint64_t offset, size_t n, struct request *q);

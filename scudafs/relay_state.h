@@ -9,6 +9,7 @@
 #pragma once
 #include <pthread.h>
 #include "scudafs/buffer.h"
+#include "scudafs/channel.h"
 #include "scudafs/clock.h"
 #include "scudafs/relay.h"
 #include "wire/limits.h"
@@ -16,12 +17,14 @@
 #include "wire/stream.h"
 
 /* What a parked request waits for. */
-enum { PARK_NONE, PARK_OPEN, PARK_ORDER, PARK_ROOM, PARK_REPLY, PARK_DATA, PARK_UPCALL };
+enum { PARK_NONE, PARK_OPEN, PARK_ORDER, PARK_ROOM, PARK_REPLY, PARK_DATA, PARK_UPCALL, PARK_CHANNEL };
 
 #define HELD_MOST (1ull << 30)      /* bytes from the server kept for a program that waits behind them */
 #define AHEAD_MOST (64u << 20)      /* bytes of batches kept whose turn has not come */
 #define AHEAD_BATCHES 65536         /* how far a batch may be ahead of its turn */
 #define READING_MS 50               /* a program that has taken data so lately will take more */
+enum socket { SOCKET_NONE, SOCKET_COMING, SOCKET_THERE };
+
 #define RECEIVE_BYTES (64u << 10)
 #define TRANSFER_BUCKETS 64
 
@@ -38,6 +41,14 @@ struct transfer {
 	struct transfer *next;
 	uint64_t id;                /* as short as in CTL_DATA */
 	struct queue queue;
+};
+
+/* A large frame that is received straight into shared memory. */
+struct direct {
+	struct frame frame;
+	uint8_t *to;
+	size_t left;                /* bytes to come; 0: there is none */
+	int slot;
 };
 
 struct answers { struct request *head, **tail; };
@@ -61,6 +72,9 @@ struct relay {
 	int error;                  /* an errno: the session is over */
 	struct request *parked;     /* a ring with this as its oldest */
 	atomic_ullong bytes_out, bytes_in, waits;
+	struct channel *channel;    /* set once, by the thread; NULL: none */
+	bool asked;                 /* the program wants one */
+	atomic_int socket;          /* enum socket: the one in the mount through which it goes */
 
 	/* to the server */
 	uint64_t batch;             /* the last one taken */
@@ -90,6 +104,7 @@ struct relay {
 	size_t receive_len;
 	struct buffer *large;       /* a frame that does not fit there, being received */
 	size_t large_size;
+	struct direct direct;
 	bool bulky;                 /* the last frame was such a one: the next is, too, as a rule */
 	uint64_t spin_until;        /* us: what is expected comes so soon that sleeping is not worth it */
 	uint64_t acked, ping_at, pings, paused_at;
@@ -122,6 +137,8 @@ void relay_wake(struct relay *r);
 
 /* outbound.c, all under the lock. Sends what is queued unless somebody does or the stream is blocked. */
 void outbound_flush(struct relay *r, struct answers *a);
+/* Takes what the program has put into shared memory. True when there was anything. */
+bool outbound_drain(struct relay *r, struct answers *a);
 /* A frame of the daemon's or program's own between two records. */
 int outbound_aside(struct relay *r, const void *p, size_t n);
 /* The server has answered seq; false when it was not asked. */

@@ -17,6 +17,7 @@
 
 #define FOLDER 1                    /* the low byte of a folder's own number */
 #define LINK 0xff                   /* of a link to the GPU `object` */
+#define SOCKET 0xfe                 /* of the socket of session `object` */
 #define FIRST 2                     /* of the first entry of the table */
 #define SESSION_NODE (1ull << 60)
 #define HANDLE_NODE (1ull << 61)    /* a file for a shared handle */
@@ -103,6 +104,17 @@ static bool parse_number(const char *s, unsigned *n)
 	return !strcmp(s, back);
 }
 
+bool tree_socket(uint64_t folder, const char *name, unsigned *session)
+{
+	char number[16];
+	size_t n = strcspn(name, ".");
+	if (folder_of(folder) != SESSIONS || !tree_is_folder(folder) || strcmp(name + n, ".channel") || n >= sizeof(number))
+		return false;
+	memcpy(number, name, n);
+	number[n] = '\0';
+	return parse_number(number, session);
+}
+
 static uint64_t lookup_object(uint64_t folder, const char *name)
 {
 	struct gpu g;
@@ -115,6 +127,8 @@ static uint64_t lookup_object(uint64_t folder, const char *name)
 			node = node_of(GPU, n, FOLDER);
 		break;
 	case SESSIONS:
+		if (tree_socket(folder, name, &n))
+			return relay_has_socket(n) ? node_of(SESSION, n, SOCKET) : 0;
 		if (parse_number(name, &n))
 			node = node_of(SESSION, n, FOLDER);
 		break;
@@ -279,7 +293,9 @@ int tree_stat_type(uint64_t node, struct stat *st)
 	if (node & LEAF_NODE)
 		st->st_mode = S_IFREG | 0666;
 	else if (tree_is_folder(node))
-		st->st_mode = S_IFDIR | 0555;
+		st->st_mode = S_IFDIR | (folder_of(node) == SESSIONS ? 0755 : 0555);    /* for the sockets */
+	else if (folder_of(node) == SESSION && low_of(node) == SOCKET)
+		st->st_mode = S_IFSOCK | 0666;
 	else if (low_of(node) == LINK)
 		st->st_mode = S_IFLNK | 0777;
 	else if (tree_entry(node))
@@ -302,6 +318,8 @@ int tree_stat(uint64_t node, struct stat *st)
 	}
 	if (folder_of(node) == SESSION && relay_info(object_of(node), &s))
 		st->st_uid = s.uid;
+	if (folder_of(node) == SESSION && low_of(node) == SOCKET)
+		return relay_has_socket(object_of(node)) ? 0 : -ENOENT;
 	if (tree_is_folder(node)) {
 		st->st_nlink = 2;
 		return folder_exists(node) ? 0 : -ENOENT;

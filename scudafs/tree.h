@@ -33,6 +33,8 @@ bool tree_is_session(uint64_t node, unsigned *server);
 /* A file that stands for a shared handle (wire/ctl.h)? */
 bool tree_is_handle(uint64_t node, unsigned *server);
 struct monitor *tree_monitor(unsigned server);
+/* Is that the name of a session's socket in its folder, whether it is there or not? */
+bool tree_socket(uint64_t folder, const char *name, unsigned *session);
 const char *tree_server_address(unsigned server);
 /* Number and type only; never fails for a node that tree_list has given. */
 int tree_stat_type(uint64_t node, struct stat *out);

@@ -15,6 +15,7 @@
  * struct ctl_wait is the ioctl's argument in both directions. In: batch, seq, len, bytes. batch = 0: nothing to send, only wait for the reply of `seq`.
  * Out: len = bytes of the REPLY frame (header, head, bulk) in `bytes`, or
  *   flags CTL_AGAIN: not answered within TIME_PARK, repeat with batch 0;
+ *   flags CTL_SHARED: the reply is in the slot of shared memory that was named for it (wire/ring.h);
  *   flags CTL_LARGE: the reply has len bytes, more than fit: fetch them with pread(fd, p, len, CTL_REPLY(seq)), in pieces from the front.
  * A reply is kept until it has been given once completely (a repeated wait after EINTR finds it).
  *
@@ -23,6 +24,10 @@
  * pread(fd, p, n >= LIMIT_UPCALL + sizeof(struct frame), CTL_UPCALL): parks until an UPCALL or OUTPUT frame is there and returns whole frames, in order; 0 bytes never;
  *   -EAGAIN after TIME_PARK.
  * FRAME_UPCALL_DONE records are sent with pwrite(fd, frame, 40, CTL_ASIDE): forwarded at once, outside the batches.
+ *
+ * ioctl CTL_CHANNEL: asks for memory that program and mount share (wire/ring.h). Returns 0 when the mount listens at `sessions/ID.channel`, ID being
+ *   `session`: a socket, to which the process that opened the session connects within a few seconds to be sent the memory's descriptor with one
+ *   byte. Any error: this session has none, and everything else works as it does without.
  *
  * Errors of all of them: ECONNRESET the connection was lost, ETIMEDOUT the peer fell silent, ESHUTDOWN the server ended the session (its BYE text is in the log),
  * EPROTO bad bytes from either side, EINTR interrupted, ENOTCONN/ECONNABORTED the daemon is gone. All but EINTR and EAGAIN are final for the session.
@@ -46,7 +51,7 @@
 #define CTL_UPCALL CTL_REGION(6)
 #define CTL_ASIDE CTL_REGION(7)
 
-enum ctl_flags { CTL_AGAIN = 1, CTL_LARGE = 2 };
+enum ctl_flags { CTL_AGAIN = 1, CTL_LARGE = 2, CTL_SHARED = 4 };
 struct ctl_wait {
 	uint64_t batch, seq;
 	uint32_t len, flags;
@@ -65,3 +70,10 @@ struct ctl_handle {
 	uint8_t zero[40];
 };
 #define CTL_HANDLE_MAGIC "SCUDAHND"
+
+struct ctl_channel {
+	uint32_t version;           /* in: RING_VERSION */
+	uint32_t session;           /* out */
+};
+#define CTL_CHANNEL    _IOC(_IOC_READ | _IOC_WRITE, 'S', 5, sizeof(struct ctl_channel))
+#define CTL_CHANNEL_NAME "%s/sessions/%u.channel"       /* of the mount's folder, and the session */

@@ -13,6 +13,7 @@ static long fake_syscall(long number, ...);
 #include "devshim/pace.c"
 #undef syscall
 #include "devshim/lanes.c"
+#include "devshim/ring.c"
 #include <check.h>
 #include <stdio.h>
 

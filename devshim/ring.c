@@ -1,0 +1,374 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A record is put into the ring without a system call, but for waking a mount that sleeps. An answer is looked
+ * for in its slot for a while, where there are processors enough; then the thread sleeps in an ioctl on the
+ * session node, so that signals, the end of the mount and SIGKILL are what they are without a ring.
+ *
+ * Thread rule: `head` and `tail` are guarded by the channel's lock. The rest does not change while it is open,
+ * but for the words of free slots. */
+#include "devshim/ring.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/time.h>
+#include <sys/un.h>
+#include <unistd.h>
+#include "devshim/node.h"
+#include "devshim/spin.h"
+#include "wire/ctl.h"
+#include "wire/log.h"
+#include "wire/ring.h"
+
+#define SPIN_US 100
+#define SPIN_MOST 1000
+#define CPUS_LEAST 4                /* a thread that spins takes a processor from nobody */
+#define LOOKS 8                     /* between two looks at the clock */
+#define ALIVE_EVERY 64              /* batches after which the mount's life is looked at */
+#define MEET_S 2                    /* for the memory to come */
+
+static struct {
+	_Atomic bool open;
+	uint8_t *memory;
+	struct ring_control *control;
+	int socket;
+	uint64_t head, tail;        /* ours; the mount's as it was looked at last */
+	uint64_t spin_ns;
+	_Atomic uint64_t small, large;  /* a bit for each free slot */
+} ring = {.socket = -1};
+
+bool ring_is_open(void) { return atomic_load_explicit(&ring.open, memory_order_relaxed); }
+
+/* ---- getting the memory ---- */
+
+static uint64_t spin_time(void)
+{
+	const char *s = getenv("SCUDAFS_SPIN_US");
+	cpu_set_t set;
+	char *end;
+	int cpus = sched_getaffinity(0, sizeof set, &set) ? 1 : CPU_COUNT(&set);
+	unsigned long us = s && *s ? strtoul(s, &end, 10) : 0;
+	if (s && *s && !*end && us <= SPIN_MOST)
+		return us * 1000;
+	return cpus >= CPUS_LEAST ? SPIN_US * 1000 : 0;
+}
+
+/* Not one of the standard streams, which the program may have closed. */
+static int out_of_the_way(int fd)
+{
+	if (fd < 0 || fd > STDERR_FILENO)
+		return fd;
+	int high = fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+	close(fd);
+	return high;
+}
+
+/* Connects to a socket whose path is `folder` and `up`, and the session's name; a long path is gone through
+ * /proc. */
+static int meet(int s, const char *folder, const char *up, unsigned session)
+{
+	struct sockaddr_un a = {.sun_family = AF_UNIX};
+	char at[PATH_MAX];
+	int dir = -1, n = snprintf(at, sizeof at, "%s%s", folder, up), e = 0;
+	if (n < 0 || (size_t)n >= sizeof at)
+		return -ENAMETOOLONG;
+	n = snprintf(a.sun_path, sizeof a.sun_path, CTL_CHANNEL_NAME, at, session);
+	if ((size_t)n >= sizeof a.sun_path) {
+		dir = open(at, O_PATH | O_DIRECTORY | O_CLOEXEC);
+		if (dir < 0)
+			return -errno;
+		char of_process[32];
+		snprintf(of_process, sizeof of_process, "/proc/self/fd/%d", dir);
+		snprintf(a.sun_path, sizeof a.sun_path, CTL_CHANNEL_NAME, of_process, session);
+	}
+	if (connect(s, (struct sockaddr *)&a, sizeof a))
+		e = -errno;
+	if (dir >= 0)
+		close(dir);
+	return e;
+}
+
+/* The descriptor of the memory, from the socket. */
+static int receive(int s)
+{
+	union { struct cmsghdr align; char bytes[CMSG_SPACE(sizeof(int))]; } control;
+	char version;
+	struct iovec v = {&version, 1};
+	struct msghdr m = {.msg_iov = &v, .msg_iovlen = 1, .msg_control = control.bytes,
+		.msg_controllen = sizeof control.bytes};
+	struct timeval wait = {.tv_sec = MEET_S};
+	int fd = -1;
+	if (setsockopt(s, SOL_SOCKET, SO_RCVTIMEO, &wait, sizeof wait))
+		return -errno;
+	ssize_t n = recvmsg(s, &m, MSG_CMSG_CLOEXEC);
+	struct cmsghdr *c = n == 1 ? CMSG_FIRSTHDR(&m) : NULL;
+	if (c && c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS &&
+			c->cmsg_len == CMSG_LEN(sizeof fd))
+		memcpy(&fd, CMSG_DATA(c), sizeof fd);
+	return fd >= 0 ? fd : n < 0 ? -errno : -EPROTO;
+}
+
+static int map(int fd)
+{
+	const int needed = F_SEAL_SHRINK | F_SEAL_GROW;
+	struct stat st;
+	int seals = fcntl(fd, F_GET_SEALS);
+	if (fstat(fd, &st) || st.st_size != RING_ALL || seals < 0 || (seals & needed) != needed)
+		return -EPROTO;
+	ring.memory = mmap(NULL, RING_ALL, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	if (ring.memory == MAP_FAILED)
+		return -errno;
+	madvise(ring.memory, RING_ALL, MADV_DONTFORK);
+	ring.control = (struct ring_control *)ring.memory;
+	ring.head = ring.tail = 0;
+	ring.spin_ns = spin_time();
+	atomic_store(&ring.small, UINT64_MAX);
+	atomic_store(&ring.large, (1u << RING_LARGE) - 1);
+	return 0;
+}
+
+static int attach(const char *path)
+{
+	char folder[PATH_MAX];
+	struct ctl_channel c = {.version = RING_VERSION};
+	const char *end = strrchr(path, '/');
+	int e = node_ioctl(CTL_CHANNEL, &c);
+	if (e)
+		return e;
+	snprintf(folder, sizeof folder, "%.*s", end ? (int)(end - path) : 1, end ? path : ".");
+	int s = out_of_the_way(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+	if (s < 0)
+		return -errno;
+	e = meet(s, folder, "", c.session);
+	/* A server's own node is two folders further down. */
+	if (e == -ENOENT)
+		e = meet(s, folder, "/../..", c.session);
+	int fd = e ? e : receive(s);
+	e = fd < 0 ? fd : map(fd);
+	if (fd >= 0)
+		close(fd);
+	if (e)
+		close(s);
+	else
+		ring.socket = s;
+	return e;
+}
+
+bool ring_open(const char *path)
+{
+	const char *wanted = getenv("SCUDAFS_CHANNEL");
+	sigset_t all, before;
+	if (wanted && !strcmp(wanted, "fuse"))
+		return false;
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	int e = attach(path);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	if (e)
+		log_info("no memory is shared with the mount: %s", strerror(-e));
+	else
+		log_debug("memory is shared with the mount");
+	atomic_store(&ring.open, !e);
+	return !e;
+}
+
+void ring_close(void)
+{
+	if (!atomic_exchange(&ring.open, false))
+		return;
+	munmap(ring.memory, RING_ALL);
+	close(ring.socket);
+	ring.socket = -1;
+}
+
+void ring_forget(void)
+{
+	/* The memory is not the child's (MADV_DONTFORK). */
+	if (atomic_exchange(&ring.open, false))
+		syscall(SYS_close, ring.socket);
+}
+
+/* ---- slots ---- */
+
+static int take(_Atomic uint64_t *word)
+{
+	uint64_t w = atomic_load_explicit(word, memory_order_relaxed);
+	while (w)
+		if (atomic_compare_exchange_weak(word, &w, w & (w - 1)))
+			return __builtin_ctzll(w);
+	return -1;
+}
+
+int ring_take_area(void)
+{
+	int i = ring_is_open() ? take(&ring.large) : -1;
+	return i < 0 ? -1 : RING_SMALL + i;
+}
+
+int ring_take_slot(size_t n)
+{
+	if (!ring_is_open() || n > ring_slot_room(RING_SMALL))
+		return -1;
+	return n <= ring_slot_room(0) ? take(&ring.small) : ring_take_area();
+}
+
+void ring_give(int slot)
+{
+	if (slot >= RING_SMALL)
+		atomic_fetch_or(&ring.large, 1ull << (slot - RING_SMALL));
+	else if (slot >= 0)
+		atomic_fetch_or(&ring.small, 1ull << slot);
+}
+
+/* ---- to the mount ---- */
+
+bool ring_put(uint64_t batch, const struct ring_wait *w, const void *p, size_t n, const void *bulk,
+	size_t bulk_len)
+{
+	size_t len = n + bulk_len, need = ring_bytes(len);
+	uint64_t at = ring.head;
+	if (bulk_len > RING_RECORD || len > RING_RECORD)
+		return false;
+	if (at + need - ring.tail > RING_BYTES) {
+		ring.tail = atomic_load_explicit(&ring.control->tail, memory_order_acquire);
+		if (at + need - ring.tail > RING_BYTES)
+			return false;
+	}
+	struct ring_segment s = {.len = (uint32_t)len, .batch = batch};
+	if (w) {
+		s.slot = (uint8_t)(w->slot + 1);
+		s.area = (uint8_t)(w->area + 1);
+		s.seq = w->seq;
+		s.transfer = w->transfer;
+		if (w->area >= 0)
+			atomic_store_explicit(&ring_slot_at(ring.memory, (unsigned)w->area)->got, 0,
+				memory_order_relaxed);
+	}
+	ring_copy_in(ring.memory, at, &s, sizeof s);
+	ring_copy_in(ring.memory, at + sizeof s, p, n);
+	if (bulk_len)
+		ring_copy_in(ring.memory, at + sizeof s + n, bulk, bulk_len);
+	ring.head = at + need;
+	atomic_store_explicit(&ring.control->head, ring.head, memory_order_release);
+	return true;
+}
+
+/* A mount that was killed while it was awake wakes nobody and fails nothing. */
+static bool is_gone(void)
+{
+	char c;
+	return syscall(SYS_recvfrom, ring.socket, &c, 1, MSG_PEEK | MSG_DONTWAIT, NULL, NULL) == 0;
+}
+
+int ring_wake(uint64_t batch)
+{
+	uint32_t one = 1;
+	int e = atomic_load_explicit(&ring.control->error, memory_order_relaxed);
+	if (e)
+		return -e;
+	/* Ordered behind the move of the head; the mount does it the other way round. */
+	atomic_thread_fence(memory_order_seq_cst);
+	if (atomic_load_explicit(&ring.control->asleep, memory_order_relaxed) &&
+			atomic_compare_exchange_strong(&ring.control->asleep, &one, 0)) {
+		long r = syscall(SYS_sendto, ring.socket, "", 1, MSG_DONTWAIT | MSG_NOSIGNAL, NULL, 0);
+		if (r < 0 && errno != EAGAIN && errno != EINTR)
+			return -ENOTCONN;
+	} else if (batch % ALIVE_EVERY == 0 && is_gone()) {
+		return -ENOTCONN;
+	}
+	return 0;
+}
+
+/* ---- answers ---- */
+
+static bool is_done(const struct ring_wait *w)
+{
+	struct ring_slot *s = ring_slot_at(ring.memory, (unsigned)w->slot);
+	return atomic_load_explicit(&s->done, memory_order_acquire) == w->seq;
+}
+
+/* Takes what is there of a transfer; true when it was anything. */
+static bool take_data(const struct ring_wait *w, struct ring_sink *sink)
+{
+	if (!sink)
+		return false;
+	struct ring_slot *area = ring_slot_at(ring.memory, (unsigned)w->area);
+	uint64_t got = atomic_load_explicit(&area->got, memory_order_acquire);
+	got = got > sink->n ? sink->n : got;
+	if (got <= sink->got)
+		return false;
+	sink->place(sink->arg, sink->got, area->bytes + sink->got, got - sink->got);
+	sink->got = got;
+	return true;
+}
+
+/* The answer's header and head into buf, or all of it into memory of its own; its bulk may stay. */
+static int copy_answer(const struct ring_wait *w, uint8_t *buf, uint8_t **large, bool *held, struct answer *a)
+{
+	const struct ring_slot *s = ring_slot_at(ring.memory, (unsigned)w->slot);
+	size_t n = s->len, front = sizeof(struct frame);
+	struct frame f;
+	*held = false;
+	if (s->flags & RING_ELSEWHERE) {
+		int e = node_reply(w->seq, n, large);
+		return e ? e : answer_check(w->seq, *large, n, a);
+	}
+	if (n < front || n > ring_slot_room((unsigned)w->slot))
+		return -EPROTO;
+	memcpy(&f, s->bytes, sizeof f);
+	if (n <= NODE_ROOM) {
+		memcpy(buf, s->bytes, n);
+		return answer_check(w->seq, buf, n, a);
+	}
+	if (f.head_len > NODE_ROOM - front) {
+		*large = malloc(n);
+		if (!*large)
+			return -ENOMEM;
+		memcpy(*large, s->bytes, n);
+		return answer_check(w->seq, *large, n, a);
+	}
+	int e = answer_check(w->seq, s->bytes, n, a);
+	if (e)
+		return e;
+	memcpy(buf, s->bytes, front + f.head_len);
+	a->head = buf + front;
+	*held = true;
+	return 0;
+}
+
+int ring_await(const struct ring_wait *w, struct ring_sink *sink, uint8_t *buf, uint8_t **large, bool *held,
+	struct answer *a)
+{
+	uint64_t end = ring.spin_ns ? spin_now_ns() + ring.spin_ns : 0;
+	int e;
+	*held = false;
+	for (unsigned i = 1;; i++) {
+		/* All data is there before the answer is. */
+		bool done = is_done(w), more = take_data(w, sink);
+		if (done)
+			break;
+		if (more && end)
+			end = spin_now_ns() + ring.spin_ns;
+		if (!end || (i % LOOKS == 0 && spin_now_ns() >= end)) {
+			e = node_sleep(w->seq);
+			if (e && e != -EAGAIN)
+				return e;
+		} else {
+			spin_relax();
+		}
+	}
+	e = copy_answer(w, buf, large, held, a);
+	ring_give(w->area);
+	if (!*held)
+		ring_give(w->slot);
+	return e;
+}

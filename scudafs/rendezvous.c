@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* To bind a socket is to use our own mount, and a thread that waits for its own process cannot be killed while
+ * that process is the one to answer. So one thread does it, with a table of descriptors of its own in which the
+ * FUSE device is not: when the daemon is killed the other threads' table goes, the kernel ends the connection,
+ * and the thread gets an error. It has a working folder of its own, too, since a socket's name must be short.
+ *
+ * Thread rule: `lock` is held during an exchange with the thread; `broken` after one that did not end. */
+#include "scudafs/rendezvous.h"
+#include <errno.h>
+#include <poll.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/un.h>
+#include <unistd.h>
+#include "scudafs/clock.h"
+#include "wire/ctl.h"
+#include "wire/log.h"
+
+#define ANSWER_MS 2000
+#define THREAD_STACK (64u << 10)
+
+static struct {
+	pthread_mutex_t lock;
+	const char *mountpoint;
+	bool started, broken;
+	int ask;                        /* our end of the socket pair */
+	_Atomic pid_t thread;
+} place = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+struct answer { unsigned id; int error; };
+
+void rendezvous_init(const char *mountpoint) { place.mountpoint = mountpoint; }
+
+bool rendezvous_is(pid_t thread) { return thread && thread == atomic_load(&place.thread); }
+
+/* A listening socket in the mount. */
+static int make(unsigned id)
+{
+	struct sockaddr_un a = {.sun_family = AF_UNIX};
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0), e = 0;
+	snprintf(a.sun_path, sizeof(a.sun_path), CTL_CHANNEL_NAME, ".", id);
+	if (fd < 0)
+		return -errno;
+	if (chdir(place.mountpoint) || bind(fd, (struct sockaddr *)&a, sizeof(a)) || listen(fd, 1))
+		e = errno;
+	/* A working folder in the mount would keep it busy. */
+	if (chdir("/"))
+		e = errno;
+	if (!e)
+		return fd;
+	close(fd);
+	return -e;
+}
+
+static bool tell(int to, struct answer a, int fd)
+{
+	union { struct cmsghdr align; char bytes[CMSG_SPACE(sizeof(int))]; } control = {0};
+	struct iovec v = {&a, sizeof(a)};
+	struct msghdr m = {.msg_iov = &v, .msg_iovlen = 1};
+	if (fd >= 0) {
+		m.msg_control = control.bytes;
+		m.msg_controllen = sizeof(control.bytes);
+		struct cmsghdr *c = CMSG_FIRSTHDR(&m);
+		*c = (struct cmsghdr){.cmsg_len = CMSG_LEN(sizeof(int)), .cmsg_level = SOL_SOCKET,
+			.cmsg_type = SCM_RIGHTS};
+		memcpy(CMSG_DATA(c), &fd, sizeof(fd));
+	}
+	return sendmsg(to, &m, MSG_NOSIGNAL) == sizeof(a);
+}
+
+static void *rendezvous_main(void *arg)
+{
+	int here = (int)(intptr_t)arg;
+	unsigned id;
+	/* All descriptors but ours go, in our table only. */
+	if (unshare(CLONE_FILES | CLONE_FS) || dup2(here, 0) < 0 || close_range(1, ~0u, 0)) {
+		log_warning("the thread that makes sockets: %m");
+		return NULL;
+	}
+	atomic_store(&place.thread, (pid_t)syscall(SYS_gettid));
+	while (recv(0, &id, sizeof(id), 0) == sizeof(id)) {
+		int fd = make(id);
+		bool told = tell(0, (struct answer){id, fd < 0 ? -fd : 0}, fd);
+		if (fd >= 0)
+			close(fd);
+		if (!told)
+			break;
+	}
+	return NULL;
+}
+
+/* Under the lock. */
+static bool start(void)
+{
+	pthread_attr_t attr;
+	pthread_t thread;
+	int pair[2];
+	if (place.started || place.broken)
+		return place.started;
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair)) {
+		log_warning("socketpair: %m");
+		return false;
+	}
+	pthread_attr_init(&attr);
+	pthread_attr_setstacksize(&attr, THREAD_STACK);
+	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
+	place.started = !pthread_create(&thread, &attr, rendezvous_main, (void *)(intptr_t)pair[1]);
+	pthread_attr_destroy(&attr);
+	if (!place.started) {
+		close(pair[0]);
+		close(pair[1]);
+	}
+	place.ask = pair[0];
+	return place.started;
+}
+
+/* Its answer, which must come in time. */
+static int take(unsigned id)
+{
+	union { struct cmsghdr align; char bytes[CMSG_SPACE(sizeof(int))]; } control;
+	struct answer a = {0};
+	struct iovec v = {&a, sizeof(a)};
+	struct msghdr m = {.msg_iov = &v, .msg_iovlen = 1, .msg_control = control.bytes,
+		.msg_controllen = sizeof(control.bytes)};
+	struct pollfd p = {.fd = place.ask, .events = POLLIN};
+	uint64_t end = clock_ms() + ANSWER_MS;
+	int n, fd = -EPROTO;
+	do
+		n = poll(&p, 1, clock_ms() < end ? (int)(end - clock_ms()) : 0);
+	while (n < 0 && errno == EINTR);
+	if (n <= 0)
+		return -ETIMEDOUT;
+	if (recvmsg(place.ask, &m, MSG_CMSG_CLOEXEC) != sizeof(a) || a.id != id)
+		return -EPROTO;
+	struct cmsghdr *c = CMSG_FIRSTHDR(&m);
+	if (a.error)
+		return -a.error;
+	if (c && c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS && c->cmsg_len == CMSG_LEN(sizeof(fd)))
+		memcpy(&fd, CMSG_DATA(c), sizeof(fd));
+	return fd;
+}
+
+int rendezvous_listen(unsigned id)
+{
+	int r = -ENOTSUP;
+	if (!place.mountpoint)
+		return r;
+	pthread_mutex_lock(&place.lock);
+	if (start() && !place.broken) {
+		r = send(place.ask, &id, sizeof(id), MSG_NOSIGNAL) == sizeof(id) ? take(id) : -EPIPE;
+		place.broken = r == -ETIMEDOUT || r == -EPROTO || r == -EPIPE;
+		if (place.broken)
+			log_warning("no sockets in the mount: %s", strerror(-r));
+	}
+	pthread_mutex_unlock(&place.lock);
+	return r;
+}

@@ -1,0 +1,574 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Memory shared by a program and its mount, both ends in one process, without FUSE: the shim's channel against a
+ * relay whose server is ours. Both ends use one mapping, so that the thread sanitizer sees what they share. Then
+ * a program that writes garbage there. */
+#include <arpa/inet.h>
+#include <check.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <unistd.h>
+#include "scudafs/relay.h"
+#include "scudafs/rendezvous.h"
+#include "wire/ring.h"
+
+/* The program's mapping is the mount's: the only one that there is. */
+static void *one_mmap(void *at, size_t n, int prot, int flags, int fd, off_t off)
+{
+	unsigned long from = 0;
+	char line[512];
+	if (n != RING_ALL)
+		return mmap(at, n, prot, flags, fd, off);
+	FILE *f = fopen("/proc/self/maps", "re");
+	while (f && !from && fgets(line, sizeof(line), f))
+		if (strstr(line, "memfd:scudafs-channel"))
+			sscanf(line, "%lx", &from);
+	fclose(f);
+	return from ? (void *)from : MAP_FAILED;
+}
+static int one_munmap(void *p, size_t n) { return n == RING_ALL ? 0 : munmap(p, n); }
+
+static long fake_syscall(long number, ...);
+#define syscall fake_syscall
+#include "devshim/node.c"
+#include "devshim/channel.c"
+#include "devshim/flusher.c"
+#include "devshim/pace.c"
+#undef syscall
+#include "devshim/lanes.c"
+#define mmap one_mmap
+#define munmap one_munmap
+#define madvise(p, n, what) ((void)(p), (void)(n))
+#include "devshim/ring.c"
+#undef mmap
+#undef munmap
+
+bool count_on;
+void count_record_on(unsigned kind, unsigned flags, uint64_t bytes) { (void)kind, (void)flags, (void)bytes; }
+void count_received_on(uint64_t bytes) { (void)bytes; }
+_Atomic int process_code;
+_Thread_local struct thread *thread_cached;
+struct thread *thread_create(void) { return NULL; }
+CUresult process_die(int error, const char *what)
+{
+	(void)what, (void)error;
+	return CUDA_ERROR_MPS_RPC_FAILURE;
+}
+int process_thread(void *(*run)(void *), void *arg, size_t stack, const char *name)
+{
+	pthread_t t;
+	(void)stack, (void)name;
+	int e = pthread_create(&t, NULL, run, arg);
+	if (!e)
+		pthread_detach(t);
+	return -e;
+}
+
+/* ---- in place of the kernel and ops.c: a system call is a request of the relay */
+
+static struct relay *relay;
+
+struct op {
+	struct request q;
+	pthread_mutex_t lock;
+	pthread_cond_t cond;
+	bool done;
+	int r;
+	size_t n, room;
+	uint8_t *to;
+};
+
+static void answered(struct request *q, int r, const struct iovec *v, int n)
+{
+	struct op *o = (struct op *)q;
+	pthread_mutex_lock(&o->lock);
+	o->r = r;
+	for (int i = 0; i < n; i++) {
+		ck_assert_uint_le(o->n + v[i].iov_len, o->room);
+		memcpy(o->to + o->n, v[i].iov_base, v[i].iov_len);
+		o->n += v[i].iov_len;
+	}
+	o->done = true;
+	pthread_cond_signal(&o->cond);
+	pthread_mutex_unlock(&o->lock);
+}
+
+static void op_init(struct op *o, void *to, size_t room)
+{
+	*o = (struct op){.q.answer = answered, .q.token = o, .to = to, .room = room};
+	pthread_mutex_init(&o->lock, NULL);
+	pthread_cond_init(&o->cond, NULL);
+}
+
+static long op_end(struct op *o)
+{
+	pthread_mutex_lock(&o->lock);
+	while (!o->done)
+		pthread_cond_wait(&o->cond, &o->lock);
+	pthread_mutex_unlock(&o->lock);
+	if (o->r < 0) {
+		errno = -o->r;
+		return -1;
+	}
+	return o->r ? o->r : (long)o->n;
+}
+
+static long call_ioctl(unsigned long request, uint8_t *arg)
+{
+	struct ctl_wait w;
+	struct op o;
+	op_init(&o, arg, _IOC_SIZE(request));
+	if (request == CTL_CHANNEL) {
+		relay_channel(relay, &o.q);
+	} else {
+		memcpy(&w, arg, sizeof w);
+		uint8_t *bytes = malloc(w.len + 1u);
+		memcpy(bytes, arg + sizeof w, w.len);
+		relay_wait(relay, w.batch, w.seq, bytes, w.len, _IOC_SIZE(request) - sizeof w, &o.q);
+		free(bytes);
+	}
+	return op_end(&o) < 0 ? -1 : 0;
+}
+
+static long call_write(const struct iovec *v, int n, int64_t at)
+{
+	uint8_t *all = malloc(LIMIT_BATCH), *to = all;
+	struct op o;
+	for (int i = 0; i < n; to += v[i++].iov_len)
+		memcpy(to, v[i].iov_base, v[i].iov_len);
+	op_init(&o, NULL, 0);
+	relay_post(relay, (uint64_t)(at - CTL_REGION(1)) / LIMIT_BATCH, all, (size_t)(to - all), &o.q);
+	long r = op_end(&o);
+	free(all);
+	return r;
+}
+
+static long call_read(uint8_t *p, size_t n, int64_t at)
+{
+	struct op o;
+	op_init(&o, p, n);
+	if (at >= CTL_REPLY(0)) {
+		uint64_t a = (uint64_t)(at - CTL_REPLY(0));
+		relay_reply(relay, a >> 28, a & 0xfffffff, n, &o.q);
+	} else {
+		uint64_t a = (uint64_t)(at - CTL_DATA(0, 0));
+		relay_data(relay, a >> 40, a & 0xffffffffff, n, &o.q);
+	}
+	return op_end(&o);
+}
+
+static long fake_syscall(long number, ...)
+{
+	va_list ap;
+	va_start(ap, number);
+	long a = va_arg(ap, long), b = va_arg(ap, long), c = va_arg(ap, long), d = va_arg(ap, long),
+		e = va_arg(ap, long), f = va_arg(ap, long);
+	va_end(ap);
+	switch (number) {
+	case SYS_ioctl: return call_ioctl((unsigned long)b, (uint8_t *)c);
+	case SYS_pwritev: return call_write((const struct iovec *)b, (int)c, d);
+	case SYS_pread64: return call_read((uint8_t *)b, (size_t)c, d);
+	}
+	return syscall(number, a, b, c, d, e, f);
+}
+
+/* ---- the server: a record's head says what it wants: its own thread and count there, bytes in the answer,
+ * bytes of a transfer */
+
+struct wish { uint32_t thread, count; uint64_t answer, data, transfer; };
+#define THREADS 6
+#define CHUNK 200000u
+
+static int listener, peer;
+static pthread_t server;
+static char address[64], folder[64];
+static _Atomic uint64_t records, markers, bulk_sum, wrong;
+static uint8_t pattern[LIMIT_REPLY + 65536];
+
+static bool get(void *p, size_t n)
+{
+	ssize_t r = 1;
+	for (size_t at = 0; at < n && r > 0; at += (size_t)r)
+		r = recv(peer, (char *)p + at, n - at, 0);
+	return r > 0;
+}
+
+static void put(struct frame f, const void *body, size_t n)
+{
+	struct iovec v[2] = {{&f, sizeof f}, {(void *)body, n}};
+	struct msghdr m = {.msg_iov = v, .msg_iovlen = 2};
+	size_t left = sizeof f + n;
+	while (left) {
+		ssize_t r = sendmsg(peer, &m, MSG_NOSIGNAL);
+		if (r <= 0)
+			return;
+		left -= (size_t)r;
+		for (int i = 0; i < 2 && r; i++) {
+			size_t part = (size_t)r < v[i].iov_len ? (size_t)r : v[i].iov_len;
+			v[i].iov_base = (uint8_t *)v[i].iov_base + part;
+			v[i].iov_len -= part;
+			r -= (ssize_t)part;
+		}
+	}
+}
+
+static bool serve_record(const struct frame *f, uint32_t *count)
+{
+	static uint8_t bulk[1 << 20];
+	struct wish w;
+	uint64_t sum = 0;
+	if (f->flags & FRAME_PACE) {
+		wrong += f->seq != ++records;
+		markers++;
+		put((struct frame){.kind = FRAME_REPLY, .seq = f->seq}, NULL, 0);
+		return true;
+	}
+	if (f->head_len != sizeof w || f->bulk_len > sizeof bulk || !get(&w, sizeof w) ||
+			(f->bulk_len && !get(bulk, f->bulk_len)))
+		return false;
+	for (size_t i = 0; i < f->bulk_len; i++)
+		sum += bulk[i];
+	bulk_sum += sum;
+	wrong += f->seq != ++records || w.thread != f->thread || w.thread > THREADS || w.count != ++count[w.thread];
+	if (f->kind != FRAME_WAIT)
+		return true;
+	for (uint64_t at = 0; at < w.data; at += CHUNK) {
+		uint64_t n = w.data - at < CHUNK ? w.data - at : CHUNK;
+		put((struct frame){.kind = FRAME_DATA, .ctx = w.transfer, .seq = at, .bulk_len = n}, pattern + at, n);
+	}
+	put((struct frame){.kind = FRAME_REPLY, .seq = f->seq, .head_len = 1, .bulk_len = w.answer},
+		pattern, 1 + w.answer);
+	return true;
+}
+
+static void *server_main(void *unused)
+{
+	uint32_t count[THREADS + 1] = {0};
+	struct preamble p;
+	struct frame f;
+	(void)unused;
+	peer = accept(listener, NULL, NULL);
+	if (!get(&p, sizeof p))
+		return NULL;
+	while (get(&f, sizeof f)) {
+		if (f.kind == FRAME_PING)
+			put((struct frame){.kind = FRAME_PONG, .seq = f.seq}, NULL, 0);
+		else if (!serve_record(&f, count))
+			break;
+	}
+	shutdown(peer, SHUT_RDWR);
+	return NULL;
+}
+
+static void setup(void)
+{
+	struct sockaddr_in a = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+	socklen_t n = sizeof a;
+	char path[128];
+	struct op o;
+	for (size_t i = 0; i < sizeof pattern; i++)
+		pattern[i] = (uint8_t)(i * 31 >> 3);
+	records = markers = bulk_sum = wrong = 0;
+	listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	ck_assert(!bind(listener, (struct sockaddr *)&a, sizeof a) && !listen(listener, 1) &&
+		!getsockname(listener, (struct sockaddr *)&a, &n));
+	snprintf(address, sizeof address, "127.0.0.1:%d", ntohs(a.sin_port));
+	ck_assert_int_eq(pthread_create(&server, NULL, server_main, NULL), 0);
+	/* In place of the mount: a folder in which the sockets are made. */
+	snprintf(folder, sizeof folder, "/tmp/scudafs-ring.XXXXXX");
+	ck_assert_ptr_nonnull(mkdtemp(folder));
+	snprintf(path, sizeof path, "%s/sessions", folder);
+	ck_assert_int_eq(mkdir(path, 0700), 0);
+	rendezvous_init(folder);
+	struct relay_options options = {.id = relay_new_id(), .address = address, .pid = getpid(), .uid = getuid()};
+	op_init(&o, NULL, 0);
+	relay_create(&options, &o.q);
+	ck_assert_int_eq(op_end(&o), 0);
+	relay = o.q.relay;
+	snprintf(path, sizeof path, "%s/ctl", folder);
+	int fd = open(path, O_CREAT | O_RDWR | O_CLOEXEC, 0600);
+	ck_assert_int_ge(fd, 0);
+	close(fd);
+	ck_assert_int_eq(channel_open(path), 0);
+	ck_assert(ring_is_open());
+}
+
+static void teardown(void)
+{
+	char command[128];
+	channel_close();
+	relay_close(relay);
+	pthread_join(server, NULL);
+	close(peer);
+	close(listener);
+	ck_assert(relay_end_all(3000));
+	snprintf(command, sizeof command, "rm -r %s", folder);
+	ck_assert_int_eq(system(command), 0);
+}
+
+/* ---- the tests */
+
+static void fill(struct record *r, uint8_t *bytes, enum frame_kind kind, const struct wish *w)
+{
+	memcpy(bytes + sizeof(struct frame), w, sizeof *w);
+	*r = (struct record){.bytes = bytes, .head_len = sizeof *w, .kind = (uint8_t)kind, .thread = w->thread};
+}
+
+static void place(void *to, uint64_t offset, const void *p, size_t n) { memcpy((uint8_t *)to + offset, p, n); }
+
+/* The sum of the bulk bytes that were sent; UINT64_MAX: something was wrong. */
+static uint64_t exchange(uint32_t thread, unsigned rounds)
+{
+	static const uint64_t answers[] = {0, 100, 4000, 16000, 16300, 60000, 200000, LIMIT_REPLY - 1};
+	static const uint64_t transfers[] = {1, 300, 65536, 300001, LIMIT_REPLY};
+	static const size_t bulks[] = {0, 0, 0, 10, 4000, 32768, 100000, 131072, 131073, 700000};
+	uint8_t bytes[sizeof(struct frame) + sizeof(struct wish)], *to = malloc(LIMIT_REPLY);
+	uint64_t sum = 0;
+	unsigned seed = thread;
+	struct answer a;
+	struct record r;
+	int e = 0;
+	for (unsigned i = 1; i <= rounds && !e; i++) {
+		struct wish w = {.thread = thread, .count = i};
+		unsigned kind = (unsigned)rand_r(&seed) % 8;
+		size_t bulk = bulks[(unsigned)rand_r(&seed) % 10];
+		if (kind == 0) {
+			uint64_t got = 0;
+			w.data = transfers[(unsigned)rand_r(&seed) % 5];
+			w.transfer = thread * 100000 + i;
+			fill(&r, bytes, FRAME_WAIT, &w);
+			memset(to, 0, w.data);
+			e = channel_wait_data(&r, w.transfer, w.data, place, to, &got, &a);
+			if (e == -ENOTSUP || e == -EAGAIN) {
+				e = e == -ENOTSUP ? channel_send(&r) : 0;
+				for (long n; got < w.data && !e; got += n > 0 ? (uint64_t)n : 0) {
+					n = channel_read_data(w.transfer, got, to + got, w.data - got);
+					e = n < 0 && n != -EAGAIN ? (int)n : 0;
+				}
+				e = e ? e : channel_await(r.seq, 0, &a);
+			}
+			wrong += got != w.data || memcmp(to, pattern, w.data);
+		} else if (kind < 4) {
+			w.answer = answers[(unsigned)rand_r(&seed) % 8];
+			fill(&r, bytes, FRAME_WAIT, &w);
+			r.bulk = pattern;
+			r.bulk_len = bulk;
+			e = channel_wait(&r, w.answer, &a);
+			wrong += !e && (a.frame.seq != r.seq || a.frame.bulk_len != w.answer || *a.head != *pattern ||
+				memcmp(a.bulk, pattern + 1, w.answer));
+			channel_taken();
+		} else {
+			fill(&r, bytes, FRAME_POST, &w);
+			r.bulk = pattern;
+			r.bulk_len = bulk;
+			e = channel_post(&r);
+		}
+		for (size_t j = 0; j < r.bulk_len; j++)
+			sum += pattern[j];
+	}
+	free(to);
+	return e ? UINT64_MAX : sum;
+}
+
+static uint64_t sums[THREADS];
+static unsigned rounds;
+static void *worker(void *thread)
+{
+	sums[(uintptr_t)thread] = exchange((uint32_t)(uintptr_t)thread + 1, rounds);
+	channel_thread_finish();
+	return NULL;
+}
+
+/* With and without looking. */
+static void exchange_by_threads(unsigned threads)
+{
+	pthread_t t[THREADS];
+	uint64_t sum = 0;
+	for (uintptr_t i = 0; i < threads; i++)
+		ck_assert_int_eq(pthread_create(&t[i], NULL, worker, (void *)i), 0);
+	for (unsigned i = 0; i < threads; i++) {
+		pthread_join(t[i], NULL);
+		ck_assert_uint_ne(sums[i], UINT64_MAX);
+		sum += sums[i];
+	}
+	/* What the last posts brought is sure to be there after a wait. */
+	uint8_t bytes[sizeof(struct frame) + sizeof(struct wish)];
+	struct wish w = {.thread = 1, .count = rounds + 1};
+	struct record r;
+	struct answer a;
+	fill(&r, bytes, FRAME_WAIT, &w);
+	ck_assert_int_eq(channel_wait(&r, 0, &a), 0);
+	ck_assert_uint_eq(wrong, 0);
+	ck_assert_uint_eq(records, threads * rounds + 1);
+	ck_assert_uint_eq(bulk_sum, sum);
+}
+
+START_TEST(test_one_thread)
+{
+	ring.spin_ns = _i ? 30000 : 0;
+	rounds = 300;
+	exchange_by_threads(1);
+}
+END_TEST
+
+START_TEST(test_threads)
+{
+	ring.spin_ns = _i ? 30000 : 0;
+	rounds = 150;
+	exchange_by_threads(THREADS);
+}
+END_TEST
+
+/* Many posts, so that the ring is full for long: the rest goes by the node, and all comes in order. */
+START_TEST(test_full)
+{
+	uint8_t bytes[sizeof(struct frame) + sizeof(struct wish)];
+	struct record r;
+	struct answer a;
+	rounds = 6000;
+	for (unsigned i = 1; i <= rounds; i++) {
+		struct wish w = {.thread = 1, .count = i};
+		fill(&r, bytes, i == rounds ? FRAME_WAIT : FRAME_POST, &w);
+		r.bulk = pattern;
+		r.bulk_len = 20000;
+		ck_assert_int_eq(i == rounds ? channel_wait(&r, 0, &a) : channel_post(&r), 0);
+	}
+	ck_assert_uint_ge(markers, 2);
+	ck_assert_uint_eq(records, rounds + markers);
+	ck_assert_uint_eq(wrong, 0);
+}
+END_TEST
+
+/* All slots are taken: the others wait without one. */
+START_TEST(test_no_slots)
+{
+	while (ring_take_slot(0) >= 0)
+		;
+	while (ring_take_area() >= 0)
+		;
+	rounds = 60;
+	exchange_by_threads(THREADS);
+}
+END_TEST
+
+/* The session ends: posts and waits say so. */
+START_TEST(test_end)
+{
+	uint8_t bytes[sizeof(struct frame) + sizeof(struct wish)];
+	struct wish w = {.thread = 1, .count = 1};
+	struct record r;
+	struct answer a;
+	fill(&r, bytes, FRAME_WAIT, &w);
+	ck_assert_int_eq(channel_wait(&r, 0, &a), 0);
+	shutdown(peer, SHUT_RDWR);
+	ck_assert_int_eq(channel_wait(&r, 0, &a), -ECONNRESET);
+	ck_assert_int_eq(channel_post(&r), -ECONNRESET);
+}
+END_TEST
+
+/* ---- a program that is not ours */
+
+static int wait_for_error(void)
+{
+	int e = 0;
+	for (unsigned i = 0; i < 3000 && !(e = atomic_load(&ring.control->error)); i++) {
+		ring_wake(ALIVE_EVERY + 1);
+		usleep(1000);
+	}
+	return e;
+}
+
+static const struct ring_segment bad[] = {
+	{.len = 0, .batch = 1},
+	{.len = RING_RECORD + 1, .batch = 1},
+	{.len = UINT32_MAX, .batch = 1},
+	{.len = 100, .batch = 1},                           /* longer than what was appended */
+	{.len = 40, .batch = 0},
+	{.len = 40, .batch = 1, .zero = 1},
+	{.len = 40, .batch = 1, .slot = RING_SLOTS + 1, .seq = 1},
+	{.len = 40, .batch = 1, .slot = 255, .seq = 1},
+	{.len = 40, .batch = 1, .slot = 1},                 /* of no record */
+	{.len = 40, .batch = 1, .area = RING_SLOTS},        /* an area alone */
+	{.len = 40, .batch = 1, .slot = 1, .seq = 1, .area = 1},            /* a small one */
+	{.len = 40, .batch = 1, .slot = 1, .seq = 1, .area = 255},
+	{.len = 40, .batch = 1, .slot = RING_SLOTS, .seq = 1, .area = RING_SLOTS},
+	{.len = 40, .batch = 1},                            /* good; its record is not */
+};
+START_TEST(test_bad_segment)
+{
+	uint8_t none[40] = {0};
+	ring_copy_in(ring.memory, 0, &bad[_i], sizeof bad[_i]);
+	ring_copy_in(ring.memory, sizeof bad[_i], none, sizeof none);
+	atomic_store(&ring.control->head, sizeof bad[_i] + sizeof none);
+	ck_assert_int_eq(wait_for_error(), EPROTO);
+}
+END_TEST
+
+static const uint64_t heads[] = {1, 31, RING_BYTES + 1, UINT64_MAX, 1ull << 63};
+START_TEST(test_bad_head)
+{
+	memset(ring.memory + RING_AT, 0xa5, RING_BYTES);
+	atomic_store(&ring.control->head, heads[_i]);
+	ck_assert_int_eq(wait_for_error(), EPROTO);
+}
+END_TEST
+
+/* Whatever it writes, and while we read: the session ends or goes on, no more. */
+START_TEST(test_garbage)
+{
+	unsigned seed = (unsigned)_i;
+	for (unsigned i = 0; i < 20000; i++) {
+		uint64_t at = (uint64_t)rand_r(&seed) * 8;
+		uint64_t word = (uint64_t)rand_r(&seed) << (rand_r(&seed) % 40);
+		if (i % 50 == 0) {
+			struct ring_segment s = {.len = 40 + (uint32_t)rand_r(&seed) % 5000, .batch = 1 + i / 50,
+				.slot = (uint8_t)(rand_r(&seed) % (RING_SLOTS + 2)), .seq = word % 4};
+			uint64_t head = atomic_load(&ring.control->head);
+			ring_copy_in(ring.memory, head, &s, sizeof s);
+			atomic_store(&ring.control->head, head + (i % 3 ? ring_bytes(s.len) : word % RING_BYTES));
+			ring_wake(i + 1);
+		}
+		/* Words, as the mount's loads and stores are not ours to order. */
+		__atomic_store_n((uint64_t *)(ring.memory + RING_AT + at % (RING_ALL - RING_AT)), word,
+			__ATOMIC_RELAXED);
+	}
+	struct ctl_wait w;
+	struct op o;
+	op_init(&o, &w, sizeof w);
+	relay_wait(relay, 0, 3, NULL, 0, 0, &o.q);
+	relay_interrupt(relay_id(relay), &o);
+	op_end(&o);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *s = suite_create("ring");
+	setenv("SCUDAFS_LANES", "2", 1);
+	TCase *t = tcase_create("good"), *u = tcase_create("bad");
+	tcase_add_checked_fixture(t, setup, teardown);
+	tcase_add_checked_fixture(u, setup, teardown);
+	tcase_set_timeout(t, 60);
+	tcase_set_timeout(u, 60);
+	tcase_add_loop_test(t, test_one_thread, 0, 2);
+	tcase_add_loop_test(t, test_threads, 0, 2);
+	tcase_add_test(t, test_full);
+	tcase_add_test(t, test_no_slots);
+	tcase_add_test(t, test_end);
+	tcase_add_loop_test(u, test_bad_segment, 0, sizeof bad / sizeof *bad);
+	tcase_add_loop_test(u, test_bad_head, 0, sizeof heads / sizeof *heads);
+	tcase_add_loop_test(u, test_garbage, 0, 6);
+	suite_add_tcase(s, t);
+	suite_add_tcase(s, u);
+	SRunner *r = srunner_create(s);
+	srunner_run_all(r, CK_NORMAL);
+	int failed = srunner_ntests_failed(r);
+	srunner_free(r);
+	return failed != 0;
+}
