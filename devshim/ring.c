@@ -97,24 +97,25 @@ static int meet(int s, const char *folder, const char *up, unsigned session)
 	return e;
 }
 
-/* The descriptor of the memory, from the socket. */
-static int receive(int s)
+/* The descriptors of the memory, and of a socket that wakes the mount. */
+static int receive(int s, int fds[2])
 {
-	union { struct cmsghdr align; char bytes[CMSG_SPACE(sizeof(int))]; } control;
+	union { struct cmsghdr align; char bytes[CMSG_SPACE(2 * sizeof(int))]; } control;
 	char version;
 	struct iovec v = {&version, 1};
 	struct msghdr m = {.msg_iov = &v, .msg_iovlen = 1, .msg_control = control.bytes,
 		.msg_controllen = sizeof control.bytes};
 	struct timeval wait = {.tv_sec = MEET_S};
-	int fd = -1;
 	if (setsockopt(s, SOL_SOCKET, SO_RCVTIMEO, &wait, sizeof wait))
 		return -errno;
 	ssize_t n = recvmsg(s, &m, MSG_CMSG_CLOEXEC);
 	struct cmsghdr *c = n == 1 ? CMSG_FIRSTHDR(&m) : NULL;
 	if (c && c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS &&
-			c->cmsg_len == CMSG_LEN(sizeof fd))
-		memcpy(&fd, CMSG_DATA(c), sizeof fd);
-	return fd >= 0 ? fd : n < 0 ? -errno : -EPROTO;
+			c->cmsg_len == CMSG_LEN(2 * sizeof(int))) {
+		memcpy(fds, CMSG_DATA(c), 2 * sizeof(int));
+		return 0;
+	}
+	return n < 0 ? -errno : -EPROTO;
 }
 
 static int map(int fd)
@@ -152,14 +153,21 @@ static int attach(const char *path)
 	/* A server's own node is two folders further down. */
 	if (e == -ENOENT)
 		e = meet(s, folder, "/../..", c.session);
-	int fd = e ? e : receive(s);
-	e = fd < 0 ? fd : map(fd);
-	if (fd >= 0)
-		close(fd);
+	int fds[2];
+	if (!e)
+		e = receive(s, fds);
+	close(s);
 	if (e)
-		close(s);
-	else
-		ring.socket = s;
+		return e;
+	e = map(fds[0]);
+	close(fds[0]);
+	ring.socket = out_of_the_way(fds[1]);
+	if (!e && ring.socket < 0) {
+		munmap(ring.memory, RING_ALL);
+		return -EMFILE;
+	}
+	if (e)
+		close(ring.socket);
 	return e;
 }
 

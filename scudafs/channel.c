@@ -78,23 +78,26 @@ void channel_offer(struct channel *c, int listener) { c->listener = listener; }
 int channel_fd(const struct channel *c) { return c->listener >= 0 ? c->listener : c->socket; }
 bool channel_is_used(const struct channel *c) { return atomic_load(&c->used); }
 
-static bool send_memory(struct channel *c, int to)
+static bool send_memory(struct channel *c, int to, int wakes)
 {
-	union { struct cmsghdr align; char bytes[CMSG_SPACE(sizeof(int))]; } control = {0};
+	const int fds[2] = {c->memfd, wakes};
+	union { struct cmsghdr align; char bytes[CMSG_SPACE(sizeof(fds))]; } control = {0};
 	char one = RING_VERSION;
 	struct iovec v = {&one, 1};
 	struct msghdr m = {.msg_iov = &v, .msg_iovlen = 1, .msg_control = control.bytes,
 		.msg_controllen = sizeof(control.bytes)};
 	struct cmsghdr *h = CMSG_FIRSTHDR(&m);
-	*h = (struct cmsghdr){.cmsg_len = CMSG_LEN(sizeof(int)), .cmsg_level = SOL_SOCKET,
+	*h = (struct cmsghdr){.cmsg_len = CMSG_LEN(sizeof(fds)), .cmsg_level = SOL_SOCKET,
 		.cmsg_type = SCM_RIGHTS};
-	memcpy(CMSG_DATA(h), &c->memfd, sizeof(c->memfd));
+	memcpy(CMSG_DATA(h), fds, sizeof(fds));
 	return sendmsg(to, &m, MSG_NOSIGNAL | MSG_DONTWAIT) == 1;
 }
 
+/* The socket of the meeting keeps the mount busy, so it does not stay: wakes come through a pair of its own. */
 static bool meet(struct channel *c, pid_t pid, uid_t uid)
 {
 	struct ucred peer;
+	int pair[2];
 	socklen_t n = sizeof(peer);
 	int fd = accept4(c->listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 	if (fd < 0)
@@ -105,19 +108,25 @@ static bool meet(struct channel *c, pid_t pid, uid_t uid)
 		close(fd);
 		return true;
 	}
-	/* Before the program can have it. */
-	atomic_store(&c->used, true);
-	bool sent = send_memory(c, fd);
 	close(c->listener);
 	c->listener = -1;
-	if (!sent) {
+	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair)) {
+		log_warning("socketpair: %m");
 		close(fd);
 		return false;
 	}
+	/* Before the program can have it. */
+	atomic_store(&c->used, true);
+	bool sent = send_memory(c, fd, pair[1]);
+	close(pair[1]);
+	close(fd);
 	close(c->memfd);
 	c->memfd = -1;
-	c->socket = fd;
-	return true;
+	if (sent)
+		c->socket = pair[0];
+	else
+		close(pair[0]);
+	return sent;
 }
 
 bool channel_came(struct channel *c, pid_t pid, uid_t uid)

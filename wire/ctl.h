@@ -26,8 +26,8 @@
  * FRAME_UPCALL_DONE records are sent with pwrite(fd, frame, 40, CTL_ASIDE): forwarded at once, outside the batches.
  *
  * ioctl CTL_CHANNEL: asks for memory that program and mount share (wire/ring.h). Returns 0 when the mount listens at `sessions/ID.channel`, ID being
- *   `session`: a socket, to which the process that opened the session connects within a few seconds to be sent the memory's descriptor with one
- *   byte. Any error: this session has none, and everything else works as it does without.
+ *   `session`: a socket, to which the process that opened the session connects within a few seconds to be sent, with one byte, the
+ *   descriptors of the memory and of a socket that wakes the mount. Any error: this session has none, and everything else works as it does without.
  *
  * Errors of all of them: ECONNRESET the connection was lost, ETIMEDOUT the peer fell silent, ESHUTDOWN the server ended the session (its BYE text is in the log),
  * EPROTO bad bytes from either side, EINTR interrupted, ENOTCONN/ECONNABORTED the daemon is gone. All but EINTR and EAGAIN are final for the session.

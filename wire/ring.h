@@ -13,8 +13,8 @@
  * fetched with pread at CTL_REPLY. An area's `got` counts the bytes of the transfer that are there, from the
  * front; it is the mount's as long as the slot.
  *
- * Who finds `asleep` set after moving `head` clears it, and sends a byte through the socket by which the memory
- * came, if it was the one to clear it. `error` is an errno, or 0: the session is over.
+ * Who finds `asleep` set after moving `head` clears it, and sends a byte through the socket that came with the
+ * memory, if it was the one to clear it. `error` is an errno, or 0: the session is over.
  *
  * Each side believes only what it has copied out and checked. */
 #pragma once
