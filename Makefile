@@ -10,7 +10,8 @@ SAN     ?=
 
 bin := $(addprefix $(B)/bin/,scudafs scuda-server scuda-softcheck)
 lib := $(addprefix $(B)/lib/,libcuda.so.1 libnvidia-ml.so.1 libscuda-soft.so soft/libcuda.so.1)
-all: $(bin) $(lib) ## build everything (programs in build/bin, libraries in build/lib)
+links := $(addprefix $(B)/lib/,libcuda.so libnvidia-ml.so soft/libcuda.so)
+all: $(bin) $(lib) $(links) ## build everything (programs in build/bin, libraries in build/lib)
 
 # ---- what each thing is made of ------------------------------------------------------------------------------------
 
@@ -88,6 +89,9 @@ $(filter-out %/soft/libcuda.so.1,$(lib)):
 $(B)/lib/soft/libcuda.so.1: $(B)/lib/libscuda-soft.so
 	@mkdir -p $(@D)
 	ln -sf ../libscuda-soft.so $@
+# Some programs (numba-cuda) open the libraries by their names without a version first, and would find the system's.
+$(links): %: %.1
+	ln -sf $(<F) $@
 
 # ---- tests, and what else people ask for -----------------------------------------------------------------------------
 
@@ -139,6 +143,7 @@ install: all $(man) ## install below PREFIX (/usr/local), staged in DESTDIR
 	install $(bin) $(to)/bin
 	install $(filter-out %/soft/libcuda.so.1,$(lib)) $(to)/lib/scudafs
 	ln -sf ../libscuda-soft.so $(to)/lib/scudafs/soft/libcuda.so.1
+	for l in $(links:$(B)/lib/%=%); do ln -sf $$(basename $$l).1 $(to)/lib/scudafs/$$l; done
 	install server/soft/ptxas $(to)/lib/scudafs/soft
 	ln -sf ../bin/scudafs $(to)/sbin/mount.scudafs
 	ln -sf ../bin/scudafs $(to)/sbin/mount.fuse.scudafs

@@ -4,7 +4,7 @@
 . "$(dirname "$0")/lib.sh"
 requires mount make
 make -C "$top" -s -o all B="$B" DESTDIR="$work/root" PREFIX=/opt/scuda install >"$work/install.log" 2>&1 || fail "make install"
-for file in bin/scudafs bin/scuda-server lib/scudafs/libcuda.so.1 share/man/man1/scudafs.1; do
+for file in bin/scudafs bin/scuda-server lib/scudafs/libcuda.so.1 lib/scudafs/libcuda.so lib/scudafs/libnvidia-ml.so lib/scudafs/soft/libcuda.so share/man/man1/scudafs.1; do
 	[ -e "$work/root/opt/scuda/$file" ] || fail "$file is not installed"
 done
 installed=$work/root/opt/scuda/bin

@@ -16,6 +16,10 @@ import sys
 import time
 import traceback
 
+# A few programs run at a time: each takes a few processors for its references.
+for library in ("OMP", "MKL", "OPENBLAS"):
+    os.environ.setdefault(f"{library}_NUM_THREADS", "4")
+
 program = os.path.basename(sys.argv[0]).removesuffix(".py")
 parser = argparse.ArgumentParser(add_help=False)
 parser.add_argument("--device", default="cuda", choices=["cuda", "cpu"])

@@ -44,14 +44,12 @@ def several_streams():
 @section(needs_gpu=True)
 def shared_pool():
     pool = torch.cuda.graph_pool_handle()
-    x = randn(500).cuda()
-    graphs, results = [], []
+    graphs, results = [], [randn(500).cuda()]
     for k in range(3):
         g = torch.cuda.CUDAGraph()
         with torch.cuda.graph(g, pool=pool):
-            x = x * 0.5 + k
+            results.append(results[-1] * 0.5 + k)
         graphs.append(g)
-        results.append(x)
     for g in graphs:
         g.replay()
     want = randn(500)

@@ -8,7 +8,7 @@ import os
 os.environ.setdefault("XLA_PYTHON_CLIENT_MEM_FRACTION", ".2")
 from checks import *
 
-os.environ["JAX_PLATFORMS"] = device
+os.environ["JAX_PLATFORMS"] = "cuda,cpu" if gpu else "cpu"  # host callbacks put their values on the CPU
 try:
     import jax
     import jax.numpy as jnp

@@ -12,6 +12,8 @@ if not gpu:
     skip("kernels for a GPU")
 try:
     import numpy as np
+
+    np.row_stack = getattr(np, "row_stack", np.vstack)  # numba-cuda asks for it, NumPy 2.5 has it no more
     from numba import cuda, float32, int32, types, vectorize
 except ImportError as e:
     skip(e)
