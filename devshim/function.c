@@ -260,8 +260,8 @@ void function_resolve(struct function *kernel, CUcontext ctx, void *function)
 	pthread_mutex_unlock(&lock);
 }
 
-/* Asks for name, layout and attributes of a function whose handle is all that is known. */
-CUresult function_ask(struct function *f)
+/* `load`: it is about to run, and a driver that loads functions late tells nothing of it before. */
+static CUresult ask(struct function *f, bool load)
 {
 	unsigned type = handle_type(f->handle);
 	struct call c;
@@ -273,6 +273,7 @@ CUresult function_ask(struct function *f)
 		return r;
 	if (!put_handle(&c, type, f->handle))
 		return handle_error(type);
+	put_bool(&c.out, load);
 	r = call_wait(&c);
 	if (!r) {
 		char name[4096];
@@ -281,6 +282,16 @@ CUresult function_ask(struct function *f)
 		function_get(&c, type, f->parent, name);
 	}
 	return call_end(&c, r);
+}
+
+CUresult function_ask(struct function *f)
+{
+	return ask(f, false);
+}
+
+CUresult function_ready(struct function *f)
+{
+	return __builtin_expect(f->laid_out, 1) ? CUDA_SUCCESS : ask(f, true);
 }
 
 struct function *function_of(const void *h)

@@ -57,6 +57,8 @@ struct function *function_note(void *handle, unsigned type, void *parent);
 struct attributes *function_attributes(const struct function *f, CUdevice dev);
 /* Asks the server for name, layout and attributes in the current context. */
 CUresult function_ask(struct function *f);
+/* Before it is launched: its layout is known when this returns 0, or it has none. Not while a call is begun. */
+CUresult function_ready(struct function *f);
 /* An attribute on a device if it is known. */
 bool function_attribute(const struct function *f, CUfunction_attribute a, CUdevice dev, int *v);
 /* Functions of a module or kernels of a library, whose handles die with it. */

@@ -119,7 +119,9 @@ static CUresult begin(struct call *c, unsigned id, const CUDA_KERNEL_NODE_PARAMS
 
 	if (!f)
 		return CUDA_ERROR_INVALID_HANDLE;
-	r = mirror_launch(f, p->kernelParams, p->extra);
+	r = function_ready(f);
+	if (!r)
+		r = mirror_launch(f, p->kernelParams, p->extra);
 	return r ? r : call_begin(c, id);
 }
 

@@ -183,7 +183,9 @@ static CUresult launch(unsigned id, const CUlaunchConfig *k, CUfunction h, void 
 		return CUDA_ERROR_INVALID_HANDLE;
 	struct work *w = work_of(k->hStream);
 
-	r = mirror_launch(f, params, extra);
+	r = function_ready(f);
+	if (!r)
+		r = mirror_launch(f, params, extra);
 	if (!r)
 		r = call_begin(&c, id);
 	if (r)

@@ -109,7 +109,9 @@ CUresult cuLaunchCooperativeKernelMultiDevice(
 	for (unsigned i = 0; !r && i < numDevices; i++) {
 		struct function *f = function_of(launchParamsList[i].function);
 
-		r = f ? mirror_launch(f, launchParamsList[i].kernelParams, NULL) : CUDA_ERROR_INVALID_HANDLE;
+		r = f ? function_ready(f) : CUDA_ERROR_INVALID_HANDLE;
+		if (!r)
+			r = mirror_launch(f, launchParamsList[i].kernelParams, NULL);
 	}
 	if (r)
 		return r;

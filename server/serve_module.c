@@ -192,14 +192,17 @@ CUresult serve_cuLibraryEnumerateKernels(struct exec *x)
 CUresult serve_cuFuncGetName(struct exec *x)
 {
 	CUfunction f = exec_handle(x, HANDLE_CUfunction);
+	bool load = get_bool(&x->in);
 	const char *name = NULL;
 
 	if (!get_end(&x->in))
 		return SERVE_BAD;
 	if (x->bad_handle)
 		return x->handle_code;
-	CUresult r = drv.cuFuncGetName(&name, f);
+	CUresult r = load ? drv.cuFuncLoad(f) : CUDA_SUCCESS;
 
+	if (!r)
+		r = drv.cuFuncGetName(&name, f);
 	if (r)
 		return r;
 	put_text(&x->out, name);
@@ -210,13 +213,18 @@ CUresult serve_cuFuncGetName(struct exec *x)
 CUresult serve_cuKernelGetName(struct exec *x)
 {
 	CUkernel k = exec_handle(x, HANDLE_CUkernel);
+	bool load = get_bool(&x->in);
 	const char *name = NULL;
+	CUfunction f;
 
 	if (!get_end(&x->in))
 		return SERVE_BAD;
 	if (x->bad_handle)
 		return x->handle_code;
-	CUresult r = drv.cuKernelGetName(&name, k);
+	CUresult r = load ? drv.cuKernelGetFunction(&f, k) : CUDA_SUCCESS;
+
+	if (!r)
+		r = drv.cuKernelGetName(&name, k);
 
 	if (r)
 		return r;
