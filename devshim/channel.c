@@ -182,7 +182,9 @@ static int share(struct record *r, struct ring_wait *w, bool *shared)
 	*shared = ring_put(b.number, w, b.queue.bytes, b.queue.len, b.bulk, b.bulk_len);
 	channel.batch += *shared ? 1 : batches_of(&b);
 	pthread_mutex_unlock(&channel.order);
-	return *shared ? ring_wake(b.number) : batch_write(&b);
+	if (!*shared)
+		return batch_write(&b);
+	return w && !ring_looks() ? 0 : ring_wake(b.number);
 }
 
 /* Sends a record that carries more than is worth copying: at once, straight from the caller's memory. */

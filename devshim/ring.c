@@ -48,6 +48,8 @@ static struct {
 
 bool ring_is_open(void) { return atomic_load_explicit(&ring.open, memory_order_relaxed); }
 
+bool ring_looks(void) { return ring.spin_ns; }
+
 /* ---- getting the memory ---- */
 
 static uint64_t spin_time(void)

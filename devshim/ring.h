@@ -31,6 +31,9 @@ void ring_give(int slot);
  * room: then it goes by the node. Must be followed by ring_wake. */
 bool ring_put(uint64_t batch, const struct ring_wait *w, const void *p, size_t n, const void *bulk,
 	size_t bulk_len);
+/* Do threads look for their answers before they sleep? One that sleeps at once needs no ring_wake: the ioctl in
+ * which it sleeps has the mount look. */
+bool ring_looks(void);
 /* The mount looks at what was put. Returns 0, or -errno: the session is over. */
 int ring_wake(uint64_t batch);
 

@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # Runs the tests that were built and prints one line each; the last line is the count. `tests/run.sh` runs all, `tests/run.sh e2e/keys unit` those whose
 # name contains one of the words. Each test has a time limit (a script may name its own: "# limit: SECONDS"), a log of its own, and may run beside one
-# other. Exit status of a test: 0 passed, 77 skipped, else failed. Variables: B (build folder), JOBS (2), SLOW (factor for the limits),
+# other. A line "# also: fuse looking" in a script has it run again as e2e-fuse/NAME (programs share no memory with the mount) and e2e-looking/NAME (threads
+# look for work before they sleep, as they do where there are more processors). Exit status of a test: 0 passed, 77 skipped, else failed. Variables: B (build folder), JOBS (2), SLOW (factor for the limits),
 # SCUDAFS_TEST_DRIVER (soft; auto or a path on a GPU machine), SCUDAFS_TEST_LONG (1: the long ones too).
 set -u
 cd "$(dirname "$0")/.." || exit 1
@@ -98,6 +99,16 @@ limit_of() # SCRIPT
 	echo "${n:-120}"
 }
 
+run_script() # FOLDER SCRIPT
+{
+	local name also
+	name=$(basename "$2" .sh)
+	also=$(sed -n 's/^# also: //p' "$2")
+	run "$1/$name" "$(limit_of "$2")" "$2"
+	case $also in *fuse*) run "$1-fuse/$name" "$(limit_of "$2")" env SCUDAFS_CHANNEL=fuse "$2" ;; esac
+	case $also in *looking*) run "$1-looking/$name" "$(limit_of "$2")" env SCUDAFS_SPIN_US=50 "$2" ;; esac
+}
+
 for t in "$B"/tests/unit/check_*; do
 	[ -x "$t" ] && [ ! -d "$t" ] && [[ $t != *.* ]] && run "unit/${t##*/}" 120 "$t"
 done
@@ -105,11 +116,11 @@ for t in tests/gen/*.sh tests/soft/*.sh; do
 	[ -x "$t" ] && run "$(basename "$(dirname "$t")")/$(basename "$t" .sh)" "$(limit_of "$t")" "$t"
 done
 for t in tests/apps/*.sh; do
-	[ -x "$t" ] && run "apps/$(basename "$t" .sh)" "$(limit_of "$t")" "$t"
+	[ -x "$t" ] && run_script apps "$t"
 done
 for t in tests/e2e/*.sh; do
 	[ "$t" = tests/e2e/lib.sh ] && continue
-	run "e2e/$(basename "$t" .sh)" "$(limit_of "$t")" "$t"
+	run_script e2e "$t"
 done
 if [ -n "${SCUDAFS_TEST_LONG:-}" ]; then
 	for t in tests/long/*.sh; do

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
+# also: fuse
 # The same CUDA programs through server, mount and shim, unmodified.
 # limit: 900
 . "$(dirname "$0")/../e2e/lib.sh"

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
+# also: fuse looking
 # Bytes of a copy to the host are in place for whoever learns of its end, also when another thread's answer brought them.
 . "$(dirname "$0")/lib.sh"
 requires mount

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
+# also: fuse looking
 # One mount of two servers: their GPUs are numbered in order, each server has a folder, a program uses the first one that is ready or the one whose folder it is
 # given; when one is lost the mount is degraded and the other goes on.
 . "$(dirname "$0")/lib.sh"
