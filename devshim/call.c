@@ -22,9 +22,6 @@
 #include "wire/limits.h"
 #include "wire/log.h"
 
-/* What a posted call needs of the current context; the server finds out for the others. */
-enum need { NEED_NOTHING, NEED_UNLOST, NEED_CONTEXT };
-static uint8_t needs[CALL_COUNT];
 static bool lacks[CALL_COUNT];
 static bool traced;
 
@@ -32,34 +29,6 @@ static bool traced;
  * log. */
 #define RECENT 4096
 static struct { uint64_t seq; unsigned id; } recent[RECENT];
-
-static bool starts(const char *name, const char *with) { return strncmp(name, with, strlen(with)) == 0; }
-
-static enum need need_of(const char *name)
-{
-	static const char *const nothing[] = {"cuLibrary", "cuKernel", "cuGraph", "cuUserObject", "cuMemPool",
-			"cuDevice", "cuMemRelease", "cuMemUnmap",
-		"cuMemSetAccess", "cuLink"};
-	static const char *const unlost[] = {"cuEventDestroy", "cuStreamDestroy", "cuMemFree_v2",
-			"cuCtxDestroy"};
-	static const char *const context[] = {"cuGraphLaunch", "cuGraphUpload"};
-	for (unsigned i = 0; i < sizeof context / sizeof *context; i++)
-		if (starts(name, context[i]))
-			return NEED_CONTEXT;
-	for (unsigned i = 0; i < sizeof unlost / sizeof *unlost; i++)
-		if (starts(name, unlost[i]))
-			return NEED_UNLOST;
-	for (unsigned i = 0; i < sizeof nothing / sizeof *nothing; i++)
-		if (starts(name, nothing[i]))
-			return NEED_NOTHING;
-	return NEED_CONTEXT;
-}
-
-__attribute__((constructor)) static void fill_needs(void)
-{
-	for (unsigned i = 0; i < CALL_COUNT; i++)
-		needs[i] = (uint8_t)need_of(call_names[i].name);
-}
 
 CUresult call_begin(struct call *c, unsigned id)
 {
@@ -114,13 +83,14 @@ CUresult call_post(struct call *c)
 	struct thread *t = thread_cached;
 	if (c->out.bad)
 		return CUDA_ERROR_INVALID_VALUE;
-	enum need need = needs[c->id];
-	if (need != NEED_NOTHING) {
+	/* The server finds out for calls that wait. */
+	unsigned need = call_names[c->id].needs;
+	if (need != CALL_ANYTIME) {
 		struct context *ctx = t->current;
-		if (!ctx && need == NEED_CONTEXT)
+		if (!ctx && need == CALL_CONTEXT)
 			return CUDA_ERROR_INVALID_CONTEXT;
 		if (ctx) {
-			if (!atomic_load_explicit(&ctx->alive, memory_order_relaxed) && need == NEED_CONTEXT)
+			if (!atomic_load_explicit(&ctx->alive, memory_order_relaxed) && need == CALL_CONTEXT)
 				return ctx->primary ? CUDA_ERROR_INVALID_CONTEXT :
 						CUDA_ERROR_CONTEXT_IS_DESTROYED;
 			int sticky = atomic_load_explicit(&ctx->sticky, memory_order_relaxed);
@@ -218,7 +188,7 @@ static CUresult waitable(struct call *c)
 	if (c->out.bad)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (ctx && !ctx->primary && !atomic_load_explicit(&ctx->alive, memory_order_relaxed) &&
-			needs[c->id] == NEED_CONTEXT)
+			call_names[c->id].needs == CALL_CONTEXT)
 		return CUDA_ERROR_CONTEXT_IS_DESTROYED;
 	return CUDA_SUCCESS;
 }
@@ -276,11 +246,21 @@ void ptds_end(void)
 
 bool ptds_active(void) { return thread_cached && thread_cached->ptds; }
 
+/* A name without its version stands for all of them. */
+static unsigned need_of(const char *name)
+{
+	size_t n = strlen(name);
+	for (unsigned i = 0; i < CALL_COUNT; i++)
+		if (!strncmp(call_names[i].name, name, n) && (!call_names[i].name[n] || call_names[i].name[n] == '_'))
+			return call_names[i].needs;
+	return CALL_CONTEXT;
+}
+
 CUresult call_unsupported(const char *name, const char *why)
 {
 	struct context *ctx;
 	CUresult code = process_check();
-	if (!code && need_of(name) == NEED_CONTEXT)
+	if (!code && need_of(name) == CALL_CONTEXT)
 		code = context_check(&ctx);
 	if (code)
 		return code;

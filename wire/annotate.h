@@ -33,6 +33,8 @@
 #define GUARDED         /* changes a shared card: only where the server was started with consent */
 #define ALWAYS          /* results travel back with an error code too */
 #define UNSUPPORTED(why) /* exported, answers CUDA_ERROR_NOT_SUPPORTED; why: a string */
+#define ANYTIME         /* needs no current context; without a word: one that is not lost */
+#define UNLOST          /* needs none, but not one that is lost */
 #define SINCE(version)  /* the least CUDA version for which cuGetProcAddress gives this symbol */
 #define PTSZ(version)   /* a _ptsz flavour (per-thread default stream) exists, since version */
 #define PTDS(version)   /* a _ptds flavour exists, since version */

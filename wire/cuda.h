@@ -21,30 +21,30 @@ CUresult cuDeviceGetUuid_v2(CUuuid *uuid, CUdevice dev) LOCAL SINCE(11040);
 CUresult cuDeviceGetLuid(char *luid, unsigned int *deviceNodeMask, CUdevice dev) LOCAL SINCE(10000);
 CUresult cuDeviceTotalMem_v2(size_t *bytes, CUdevice dev) LOCAL SINCE(3020);
 CUresult cuDeviceGetTexture1DLinearMaxWidth(size_t *maxWidthInElements, CUarray_format format,
-		unsigned numChannels, CUdevice dev) CACHED("never") SINCE(11010);
+		unsigned numChannels, CUdevice dev) CACHED("never") ANYTIME SINCE(11010);
 CUresult cuDeviceGetAttribute(int *pi, CUdevice_attribute attrib, CUdevice dev) LOCAL SINCE(2000);
 CUresult cuDeviceGetHostAtomicCapabilities(unsigned int *capabilities COUNT(count),
 		const CUatomicOperation *operations COUNT(count),
-		unsigned int count, CUdevice dev) SINCE(13000);
+		unsigned int count, CUdevice dev) ANYTIME SINCE(13000);
 CUresult cuDeviceGetNvSciSyncAttributes(void *nvSciSyncAttrList, CUdevice dev, int flags)
-		UNSUPPORTED("graphics and video interoperability") SINCE(10020);
-CUresult cuDeviceSetMemPool(CUdevice dev, CUmemoryPool pool) SHIM SINCE(11020);
-CUresult cuDeviceGetMemPool(CUmemoryPool *pool, CUdevice dev) SHIM SINCE(11020);
-CUresult cuDeviceGetDefaultMemPool(CUmemoryPool *pool_out, CUdevice dev) SHIM SINCE(11020);
+		UNSUPPORTED("graphics and video interoperability") ANYTIME SINCE(10020);
+CUresult cuDeviceSetMemPool(CUdevice dev, CUmemoryPool pool) SHIM ANYTIME SINCE(11020);
+CUresult cuDeviceGetMemPool(CUmemoryPool *pool, CUdevice dev) SHIM ANYTIME SINCE(11020);
+CUresult cuDeviceGetDefaultMemPool(CUmemoryPool *pool_out, CUdevice dev) SHIM ANYTIME SINCE(11020);
 CUresult cuDeviceGetExecAffinitySupport(int *pi, CUexecAffinityType type, CUdevice dev)
-		CACHED("never") SINCE(11040);
+		CACHED("never") ANYTIME SINCE(11040);
 CUresult cuFlushGPUDirectRDMAWrites(CUflushGPUDirectRDMAWritesTarget target,
 		CUflushGPUDirectRDMAWritesScope scope) SINCE(11030);
 CUresult cuDeviceGetProperties(CUdevprop *prop, CUdevice dev) LOCAL SINCE(2000);
 CUresult cuDeviceComputeCapability(int *major, int *minor, CUdevice dev) LOCAL SINCE(2000);
-CUresult cuDevicePrimaryCtxRetain(CUcontext *pctx, CUdevice dev) HAND SINCE(7000);
-CUresult cuDevicePrimaryCtxRelease_v2(CUdevice dev) SHIM SINCE(11000);
-CUresult cuDevicePrimaryCtxSetFlags_v2(CUdevice dev, unsigned int flags) SHIM SINCE(11000);
+CUresult cuDevicePrimaryCtxRetain(CUcontext *pctx, CUdevice dev) HAND ANYTIME SINCE(7000);
+CUresult cuDevicePrimaryCtxRelease_v2(CUdevice dev) SHIM ANYTIME SINCE(11000);
+CUresult cuDevicePrimaryCtxSetFlags_v2(CUdevice dev, unsigned int flags) SHIM ANYTIME SINCE(11000);
 CUresult cuDevicePrimaryCtxGetState(CUdevice dev, unsigned int *flags, int *active) LOCAL SINCE(7000);
-CUresult cuDevicePrimaryCtxReset_v2(CUdevice dev) SHIM SINCE(11000);
+CUresult cuDevicePrimaryCtxReset_v2(CUdevice dev) SHIM ANYTIME SINCE(11000);
 CUresult cuCtxCreate_v4(CUcontext *pctx, CUctxCreateParams *ctxCreateParams, unsigned int flags,
 		CUdevice dev) LOCAL SINCE(12050);
-CUresult cuCtxDestroy_v2(CUcontext ctx) SHIM SINCE(4000);
+CUresult cuCtxDestroy_v2(CUcontext ctx) SHIM UNLOST SINCE(4000);
 CUresult cuCtxPushCurrent_v2(CUcontext ctx) LOCAL SINCE(4000);
 CUresult cuCtxPopCurrent_v2(CUcontext *pctx) LOCAL SINCE(4000);
 CUresult cuCtxSetCurrent(CUcontext ctx) LOCAL SINCE(4000);
@@ -86,51 +86,54 @@ CUresult cuModuleEnumerateFunctions(CUfunction *functions, unsigned int numFunct
 CUresult cuModuleGetGlobal_v2(CUdeviceptr *dptr OPTIONAL, size_t *bytes OPTIONAL, CUmodule hmod,
 		const char *name STRING) SHIM SINCE(3020);
 CUresult cuLinkCreate_v2(unsigned int numOptions, CUjit_option *options, void **optionValues,
-		CUlinkState *stateOut) HAND SINCE(6050);
+		CUlinkState *stateOut) HAND ANYTIME SINCE(6050);
 CUresult cuLinkAddData_v2(CUlinkState state, CUjitInputType type, void *data, size_t size,
 		const char *name STRING, unsigned int numOptions, CUjit_option *options,
-		void **optionValues) HAND SINCE(6050);
+		void **optionValues) HAND ANYTIME SINCE(6050);
 CUresult cuLinkAddFile_v2(CUlinkState state, CUjitInputType type, const char *path,
 		unsigned int numOptions, CUjit_option *options, void **optionValues) LOCAL SINCE(6050);
-CUresult cuLinkComplete(CUlinkState state, void **cubinOut, size_t *sizeOut) HAND SINCE(5050);
-CUresult cuLinkDestroy(CUlinkState state) HAND SINCE(5050);
+CUresult cuLinkComplete(CUlinkState state, void **cubinOut, size_t *sizeOut) HAND ANYTIME SINCE(5050);
+CUresult cuLinkDestroy(CUlinkState state) HAND ANYTIME SINCE(5050);
 CUresult cuModuleGetTexRef(CUtexref *pTexRef, CUmodule hmod, const char *name STRING) SINCE(2000);
 CUresult cuModuleGetSurfRef(CUsurfref *pSurfRef, CUmodule hmod, const char *name STRING) SINCE(3000);
 CUresult cuLibraryLoadData(CUlibrary *library, const void *code, CUjit_option *jitOptions,
 		void **jitOptionsValues, unsigned int numJitOptions,
 		CUlibraryOption *libraryOptions, void **libraryOptionValues,
-		unsigned int numLibraryOptions) HAND SINCE(12000);
+		unsigned int numLibraryOptions) HAND ANYTIME SINCE(12000);
 CUresult cuLibraryLoadFromFile(CUlibrary *library, const char *fileName, CUjit_option *jitOptions,
 		void **jitOptionsValues, unsigned int numJitOptions,
 		CUlibraryOption *libraryOptions, void **libraryOptionValues,
-		unsigned int numLibraryOptions) HAND SINCE(12000);
-CUresult cuLibraryUnload(CUlibrary library DROP) SHIM SERVE SINCE(12000);
-CUresult cuLibraryGetKernel(CUkernel *pKernel, CUlibrary library, const char *name STRING) HAND SINCE(12000);
+		unsigned int numLibraryOptions) HAND ANYTIME SINCE(12000);
+CUresult cuLibraryUnload(CUlibrary library DROP) SHIM SERVE ANYTIME SINCE(12000);
+CUresult cuLibraryGetKernel(CUkernel *pKernel, CUlibrary library, const char *name STRING) HAND
+		ANYTIME SINCE(12000);
 CUresult cuLibraryGetKernelCount(unsigned int *count, CUlibrary lib)
-		CACHED("the library is unloaded") SINCE(12040);
-CUresult cuLibraryEnumerateKernels(CUkernel *kernels, unsigned int numKernels, CUlibrary lib) HAND SINCE(12040);
-CUresult cuLibraryGetModule(CUmodule *pMod, CUlibrary library) CACHED("the library is unloaded") SINCE(12000);
-CUresult cuKernelGetFunction(CUfunction *pFunc, CUkernel kernel) HAND SINCE(12000);
+		CACHED("the library is unloaded") ANYTIME SINCE(12040);
+CUresult cuLibraryEnumerateKernels(CUkernel *kernels, unsigned int numKernels, CUlibrary lib) HAND
+		ANYTIME SINCE(12040);
+CUresult cuLibraryGetModule(CUmodule *pMod, CUlibrary library) CACHED("the library is unloaded")
+		ANYTIME SINCE(12000);
+CUresult cuKernelGetFunction(CUfunction *pFunc, CUkernel kernel) HAND ANYTIME SINCE(12000);
 CUresult cuKernelGetLibrary(CUlibrary *pLib, CUkernel kernel) LOCAL SINCE(12050);
 CUresult cuLibraryGetGlobal(CUdeviceptr *dptr OPTIONAL, size_t *bytes OPTIONAL, CUlibrary library,
-		const char *name STRING) SHIM SINCE(12000);
+		const char *name STRING) SHIM ANYTIME SINCE(12000);
 CUresult cuLibraryGetManaged(CUdeviceptr *dptr, size_t *bytes, CUlibrary library, const char *name STRING)
-		SHIM SERVE SINCE(12000);
+		SHIM SERVE ANYTIME SINCE(12000);
 CUresult cuLibraryGetUnifiedFunction(void **fptr, CUlibrary library, const char *symbol)
-		UNSUPPORTED("its code would have to run on both machines") SINCE(12000);
+		UNSUPPORTED("its code would have to run on both machines") ANYTIME SINCE(12000);
 CUresult cuKernelGetAttribute(int *pi, CUfunction_attribute attrib, CUkernel kernel, CUdevice dev)
-		CACHED("cuKernelSetAttribute") SINCE(12000);
+		CACHED("cuKernelSetAttribute") ANYTIME SINCE(12000);
 CUresult cuKernelSetAttribute(CUfunction_attribute attrib, int val, CUkernel kernel, CUdevice dev)
-		SHIM SINCE(12000);
-CUresult cuKernelSetCacheConfig(CUkernel kernel, CUfunc_cache config, CUdevice dev) SHIM SINCE(12000);
-CUresult cuKernelGetName(const char **name, CUkernel hfunc) HAND SINCE(12030);
+		SHIM ANYTIME SINCE(12000);
+CUresult cuKernelSetCacheConfig(CUkernel kernel, CUfunc_cache config, CUdevice dev) SHIM ANYTIME SINCE(12000);
+CUresult cuKernelGetName(const char **name, CUkernel hfunc) HAND ANYTIME SINCE(12030);
 CUresult cuKernelGetParamInfo(CUkernel kernel, size_t paramIndex, size_t *paramOffset, size_t *paramSize)
 		LOCAL SINCE(12040);
 CUresult cuMemGetInfo_v2(size_t *free, size_t *total) SHIM SINCE(3020);
 CUresult cuMemAlloc_v2(CUdeviceptr *dptr, size_t bytesize) SHIM SINCE(3020);
 CUresult cuMemAllocPitch_v2(CUdeviceptr *dptr, size_t *pPitch, size_t WidthInBytes, size_t Height,
 		unsigned int ElementSizeBytes) SHIM SINCE(3020);
-CUresult cuMemFree_v2(CUdeviceptr dptr) SHIM SINCE(3020);
+CUresult cuMemFree_v2(CUdeviceptr dptr) SHIM UNLOST SINCE(3020);
 CUresult cuMemGetAddressRange_v2(CUdeviceptr *pbase OPTIONAL, size_t *psize OPTIONAL, CUdeviceptr dptr) SHIM SINCE(3020);
 CUresult cuMemAllocHost_v2(void **pp, size_t bytesize) LOCAL SINCE(3020);
 CUresult cuMemFreeHost(void *p) LOCAL SINCE(2000);
@@ -139,9 +142,9 @@ CUresult cuMemHostGetDevicePointer_v2(CUdeviceptr *pdptr, void *p, unsigned int 
 CUresult cuMemHostGetFlags(unsigned int *pFlags, void *p) LOCAL SINCE(2030);
 CUresult cuMemAllocManaged(CUdeviceptr *dptr, size_t bytesize, unsigned int flags) HAND SINCE(6000);
 CUresult cuDeviceRegisterAsyncNotification(CUdevice device, CUasyncCallback callbackFunc, void *userData,
-		CUasyncCallbackHandle *callback) HAND SINCE(12040);
+		CUasyncCallbackHandle *callback) HAND ANYTIME SINCE(12040);
 CUresult cuDeviceUnregisterAsyncNotification(CUdevice device, CUasyncCallbackHandle callback) HAND
-		SINCE(12040);
+		ANYTIME SINCE(12040);
 CUresult cuDeviceGetByPCIBusId(CUdevice *dev, const char *pciBusId STRING) LOCAL SINCE(4010);
 CUresult cuDeviceGetPCIBusId(char *pciBusId, int len, CUdevice dev) LOCAL SINCE(4010);
 CUresult cuIpcGetEventHandle(CUipcEventHandle *pHandle, CUevent event) HAND SINCE(4010);
@@ -178,12 +181,12 @@ CUresult cuMemAddressReserve(CUdeviceptr *ptr, size_t size, size_t alignment, CU
 CUresult cuMemAddressFree(CUdeviceptr ptr, size_t size) SHIM SINCE(10020);
 CUresult cuMemCreate(CUmemGenericAllocationHandle *handle, size_t size,
 		const CUmemAllocationProp *prop RAW, unsigned long long flags) SINCE(10020);
-CUresult cuMemRelease(CUmemGenericAllocationHandle handle) SINCE(10020);
+CUresult cuMemRelease(CUmemGenericAllocationHandle handle) ANYTIME SINCE(10020);
 CUresult cuMemMap(CUdeviceptr ptr, size_t size, size_t offset, CUmemGenericAllocationHandle handle,
 		unsigned long long flags) SHIM SINCE(10020);
-CUresult cuMemUnmap(CUdeviceptr ptr, size_t size) SHIM SINCE(10020);
+CUresult cuMemUnmap(CUdeviceptr ptr, size_t size) SHIM ANYTIME SINCE(10020);
 CUresult cuMemSetAccess(CUdeviceptr ptr, size_t size, const CUmemAccessDesc *desc COUNT(count),
-		size_t count) SINCE(10020);
+		size_t count) ANYTIME SINCE(10020);
 CUresult cuMemGetAccess(unsigned long long *flags, const CUmemLocation *location, CUdeviceptr ptr) SINCE(10020);
 CUresult cuMemExportToShareableHandle(void *shareableHandle, CUmemGenericAllocationHandle handle,
 		CUmemAllocationHandleType handleType, unsigned long long flags) HAND SINCE(10020);
@@ -194,26 +197,28 @@ CUresult cuMemGetAllocationGranularity(size_t *granularity, const CUmemAllocatio
 CUresult cuMemGetAllocationPropertiesFromHandle(CUmemAllocationProp *prop RAW,
 		CUmemGenericAllocationHandle handle) SINCE(10020);
 CUresult cuMemRetainAllocationHandle(CUmemGenericAllocationHandle *handle, void *addr OPAQUE) SINCE(11000);
-CUresult cuMemPoolTrimTo(CUmemoryPool pool, size_t minBytesToKeep) SINCE(11020);
-CUresult cuMemPoolSetAttribute(CUmemoryPool pool, CUmemPool_attribute attr, void *value) HAND SINCE(11020);
-CUresult cuMemPoolGetAttribute(CUmemoryPool pool, CUmemPool_attribute attr, void *value) HAND SINCE(11020);
+CUresult cuMemPoolTrimTo(CUmemoryPool pool, size_t minBytesToKeep) ANYTIME SINCE(11020);
+CUresult cuMemPoolSetAttribute(CUmemoryPool pool, CUmemPool_attribute attr, void *value) HAND
+		ANYTIME SINCE(11020);
+CUresult cuMemPoolGetAttribute(CUmemoryPool pool, CUmemPool_attribute attr, void *value) HAND
+		ANYTIME SINCE(11020);
 CUresult cuMemPoolSetAccess(CUmemoryPool pool, const CUmemAccessDesc *map COUNT(count), size_t count)
-		SINCE(11020);
+		ANYTIME SINCE(11020);
 CUresult cuMemPoolGetAccess(CUmemAccess_flags *flags, CUmemoryPool memPool, CUmemLocation *location IN)
-		SINCE(11020);
-CUresult cuMemPoolCreate(CUmemoryPool *pool, const CUmemPoolProps *poolProps RAW) SINCE(11020);
-CUresult cuMemPoolDestroy(CUmemoryPool pool DROP) SINCE(11020);
+		ANYTIME SINCE(11020);
+CUresult cuMemPoolCreate(CUmemoryPool *pool, const CUmemPoolProps *poolProps RAW) ANYTIME SINCE(11020);
+CUresult cuMemPoolDestroy(CUmemoryPool pool DROP) ANYTIME SINCE(11020);
 CUresult cuMemGetDefaultMemPool(CUmemoryPool *pool_out, CUmemLocation *location IN,
 		CUmemAllocationType type) SINCE(13000);
 CUresult cuMemGetMemPool(CUmemoryPool *pool, CUmemLocation *location IN, CUmemAllocationType type) SINCE(13000);
 CUresult cuMemSetMemPool(CUmemLocation *location IN, CUmemAllocationType type, CUmemoryPool pool) SINCE(13000);
 CUresult cuMemPoolExportToShareableHandle(void *handle_out, CUmemoryPool pool,
-		CUmemAllocationHandleType handleType, unsigned long long flags) HAND SINCE(11020);
+		CUmemAllocationHandleType handleType, unsigned long long flags) HAND ANYTIME SINCE(11020);
 CUresult cuMemPoolImportFromShareableHandle(CUmemoryPool *pool_out, void *handle,
-		CUmemAllocationHandleType handleType, unsigned long long flags) HAND SINCE(11020);
-CUresult cuMemPoolExportPointer(CUmemPoolPtrExportData *shareData_out, CUdeviceptr ptr) SINCE(11020);
+		CUmemAllocationHandleType handleType, unsigned long long flags) HAND ANYTIME SINCE(11020);
+CUresult cuMemPoolExportPointer(CUmemPoolPtrExportData *shareData_out, CUdeviceptr ptr) ANYTIME SINCE(11020);
 CUresult cuMemPoolImportPointer(CUdeviceptr *ptr_out, CUmemoryPool pool, CUmemPoolPtrExportData *shareData)
-		HAND SINCE(11020);
+		HAND ANYTIME SINCE(11020);
 CUresult cuMulticastCreate(CUmemGenericAllocationHandle *mcHandle, const CUmulticastObjectProp *prop)
 		UNSUPPORTED("multicast objects would put a shared machine at risk") SINCE(12010);
 CUresult cuMulticastAddDevice(CUmemGenericAllocationHandle mcHandle, CUdevice dev)
@@ -241,11 +246,11 @@ CUresult cuPointerGetAttributes(unsigned int numAttributes, CUpointer_attribute 
 CUresult cuStreamCreate(CUstream *phStream, unsigned int Flags) NEW SHIM SINCE(2000);
 CUresult cuStreamCreateWithPriority(CUstream *phStream, unsigned int flags, int priority) NEW SHIM SINCE(5050);
 CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode *mode INOUT) SHIM SINCE(10010);
-CUresult cuStreamDestroy_v2(CUstream hStream DROP) SHIM SINCE(4000);
+CUresult cuStreamDestroy_v2(CUstream hStream DROP) SHIM UNLOST SINCE(4000);
 CUresult cuEventCreate(CUevent *phEvent, unsigned int Flags) NEW SHIM SINCE(2000);
 CUresult cuEventQuery(CUevent hEvent) SHIM SINCE(2000);
 CUresult cuEventSynchronize(CUevent hEvent) SHIM SINCE(2000);
-CUresult cuEventDestroy_v2(CUevent hEvent DROP) SHIM SINCE(4000);
+CUresult cuEventDestroy_v2(CUevent hEvent DROP) SHIM UNLOST SINCE(4000);
 CUresult cuEventElapsedTime_v2(float *pMilliseconds, CUevent hStart, CUevent hEnd) SHIM SINCE(12080);
 CUresult cuImportExternalMemory(CUexternalMemory *extMem_out,
 		const CUDA_EXTERNAL_MEMORY_HANDLE_DESC *memHandleDesc)
@@ -288,169 +293,178 @@ CUresult cuLaunchGridAsync(CUfunction f, int grid_width, int grid_height, CUstre
 		SINCE(2000);
 CUresult cuParamSetTexRef(CUfunction hfunc, int texunit, CUtexref hTexRef) SINCE(2000);
 CUresult cuFuncSetSharedMemConfig(CUfunction hfunc, CUsharedconfig config) LOCAL SINCE(4020);
-CUresult cuGraphCreate(CUgraph *phGraph, unsigned int flags) SINCE(10000);
+CUresult cuGraphCreate(CUgraph *phGraph, unsigned int flags) ANYTIME SINCE(10000);
 CUresult cuGraphAddKernelNode_v2(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies,
 		size_t numDependencies, const CUDA_KERNEL_NODE_PARAMS *nodeParams)
-		HAND SINCE(12000);
+		HAND ANYTIME SINCE(12000);
 CUresult cuGraphKernelNodeGetParams_v2(CUgraphNode hNode, CUDA_KERNEL_NODE_PARAMS *nodeParams)
-		HAND SINCE(12000);
+		HAND ANYTIME SINCE(12000);
 CUresult cuGraphKernelNodeSetParams_v2(CUgraphNode hNode, const CUDA_KERNEL_NODE_PARAMS *nodeParams)
-		HAND SINCE(12000);
+		HAND ANYTIME SINCE(12000);
 CUresult cuGraphAddMemcpyNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies,
 		size_t numDependencies, const CUDA_MEMCPY3D *copyParams, CUcontext ctx)
-		HAND SINCE(10000);
+		HAND ANYTIME SINCE(10000);
 CUresult cuGraphMemcpyNodeGetParams(CUgraphNode hNode, CUDA_MEMCPY3D *nodeParams)
 		LOCAL SINCE(10000);
 CUresult cuGraphMemcpyNodeSetParams(CUgraphNode hNode, const CUDA_MEMCPY3D *nodeParams)
-		HAND SINCE(10000);
+		HAND ANYTIME SINCE(10000);
 CUresult cuGraphAddMemsetNode(CUgraphNode *phGraphNode, CUgraph hGraph,
 		const CUgraphNode *dependencies COUNT(numDependencies) OPTIONAL,
 		size_t numDependencies, const CUDA_MEMSET_NODE_PARAMS *memsetParams,
-		CUcontext ctx) SINCE(10000);
-CUresult cuGraphMemsetNodeGetParams(CUgraphNode hNode, CUDA_MEMSET_NODE_PARAMS *nodeParams) SINCE(10000);
-CUresult cuGraphMemsetNodeSetParams(CUgraphNode hNode, const CUDA_MEMSET_NODE_PARAMS *nodeParams) SINCE(10000);
+		CUcontext ctx) ANYTIME SINCE(10000);
+CUresult cuGraphMemsetNodeGetParams(CUgraphNode hNode, CUDA_MEMSET_NODE_PARAMS *nodeParams)
+		ANYTIME SINCE(10000);
+CUresult cuGraphMemsetNodeSetParams(CUgraphNode hNode, const CUDA_MEMSET_NODE_PARAMS *nodeParams)
+		ANYTIME SINCE(10000);
 CUresult cuGraphAddHostNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies,
 		size_t numDependencies, const CUDA_HOST_NODE_PARAMS *nodeParams)
-		HAND SINCE(10000);
+		HAND ANYTIME SINCE(10000);
 CUresult cuGraphHostNodeGetParams(CUgraphNode hNode, CUDA_HOST_NODE_PARAMS *nodeParams)
 		LOCAL SINCE(10000);
 CUresult cuGraphHostNodeSetParams(CUgraphNode hNode, const CUDA_HOST_NODE_PARAMS *nodeParams)
-		HAND SINCE(10000);
+		HAND ANYTIME SINCE(10000);
 CUresult cuGraphAddChildGraphNode(CUgraphNode *phGraphNode, CUgraph hGraph,
 		const CUgraphNode *dependencies COUNT(numDependencies) OPTIONAL,
-		size_t numDependencies, CUgraph childGraph) SINCE(10000);
-CUresult cuGraphChildGraphNodeGetGraph(CUgraphNode hNode, CUgraph *phGraph) SINCE(10000);
+		size_t numDependencies, CUgraph childGraph) ANYTIME SINCE(10000);
+CUresult cuGraphChildGraphNodeGetGraph(CUgraphNode hNode, CUgraph *phGraph) ANYTIME SINCE(10000);
 CUresult cuGraphAddEmptyNode(CUgraphNode *phGraphNode, CUgraph hGraph,
 		const CUgraphNode *dependencies COUNT(numDependencies) OPTIONAL,
-		size_t numDependencies) SINCE(10000);
+		size_t numDependencies) ANYTIME SINCE(10000);
 CUresult cuGraphAddEventRecordNode(CUgraphNode *phGraphNode, CUgraph hGraph,
 		const CUgraphNode *dependencies COUNT(numDependencies) OPTIONAL,
-		size_t numDependencies, CUevent event) SINCE(11010);
-CUresult cuGraphEventRecordNodeGetEvent(CUgraphNode hNode, CUevent *event_out) SINCE(11010);
-CUresult cuGraphEventRecordNodeSetEvent(CUgraphNode hNode, CUevent event) SINCE(11010);
+		size_t numDependencies, CUevent event) ANYTIME SINCE(11010);
+CUresult cuGraphEventRecordNodeGetEvent(CUgraphNode hNode, CUevent *event_out) ANYTIME SINCE(11010);
+CUresult cuGraphEventRecordNodeSetEvent(CUgraphNode hNode, CUevent event) ANYTIME SINCE(11010);
 CUresult cuGraphAddEventWaitNode(CUgraphNode *phGraphNode, CUgraph hGraph,
 		const CUgraphNode *dependencies COUNT(numDependencies) OPTIONAL,
-		size_t numDependencies, CUevent event) SINCE(11010);
-CUresult cuGraphEventWaitNodeGetEvent(CUgraphNode hNode, CUevent *event_out) SINCE(11010);
-CUresult cuGraphEventWaitNodeSetEvent(CUgraphNode hNode, CUevent event) SINCE(11010);
+		size_t numDependencies, CUevent event) ANYTIME SINCE(11010);
+CUresult cuGraphEventWaitNodeGetEvent(CUgraphNode hNode, CUevent *event_out) ANYTIME SINCE(11010);
+CUresult cuGraphEventWaitNodeSetEvent(CUgraphNode hNode, CUevent event) ANYTIME SINCE(11010);
 CUresult cuGraphAddExternalSemaphoresSignalNode(CUgraphNode *phGraphNode, CUgraph hGraph,
 		const CUgraphNode *dependencies, size_t numDependencies,
 		const CUDA_EXT_SEM_SIGNAL_NODE_PARAMS *nodeParams)
-		UNSUPPORTED("graphics and video interoperability") SINCE(11020);
+		UNSUPPORTED("graphics and video interoperability") ANYTIME SINCE(11020);
 CUresult cuGraphExternalSemaphoresSignalNodeGetParams(CUgraphNode hNode,
-		CUDA_EXT_SEM_SIGNAL_NODE_PARAMS *params_out) UNSUPPORTED("graphics and video interoperability") SINCE(11020);
+		CUDA_EXT_SEM_SIGNAL_NODE_PARAMS *params_out) UNSUPPORTED("graphics and video interoperability")
+		ANYTIME SINCE(11020);
 CUresult cuGraphExternalSemaphoresSignalNodeSetParams(CUgraphNode hNode,
 		const CUDA_EXT_SEM_SIGNAL_NODE_PARAMS *nodeParams)
-		UNSUPPORTED("graphics and video interoperability") SINCE(11020);
+		UNSUPPORTED("graphics and video interoperability") ANYTIME SINCE(11020);
 CUresult cuGraphAddExternalSemaphoresWaitNode(CUgraphNode *phGraphNode, CUgraph hGraph,
 		const CUgraphNode *dependencies, size_t numDependencies,
 		const CUDA_EXT_SEM_WAIT_NODE_PARAMS *nodeParams)
-		UNSUPPORTED("graphics and video interoperability") SINCE(11020);
+		UNSUPPORTED("graphics and video interoperability") ANYTIME SINCE(11020);
 CUresult cuGraphExternalSemaphoresWaitNodeGetParams(CUgraphNode hNode,
-		CUDA_EXT_SEM_WAIT_NODE_PARAMS *params_out) UNSUPPORTED("graphics and video interoperability") SINCE(11020);
+		CUDA_EXT_SEM_WAIT_NODE_PARAMS *params_out) UNSUPPORTED("graphics and video interoperability")
+		ANYTIME SINCE(11020);
 CUresult cuGraphExternalSemaphoresWaitNodeSetParams(CUgraphNode hNode,
 		const CUDA_EXT_SEM_WAIT_NODE_PARAMS *nodeParams)
-		UNSUPPORTED("graphics and video interoperability") SINCE(11020);
+		UNSUPPORTED("graphics and video interoperability") ANYTIME SINCE(11020);
 CUresult cuGraphAddBatchMemOpNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode
 		*dependencies, size_t numDependencies, const CUDA_BATCH_MEM_OP_NODE_PARAMS *nodeParams)
-		HAND SINCE(11070);
+		HAND ANYTIME SINCE(11070);
 CUresult cuGraphBatchMemOpNodeGetParams(CUgraphNode hNode, CUDA_BATCH_MEM_OP_NODE_PARAMS *nodeParams_out)
-		HAND SINCE(11070);
+		HAND ANYTIME SINCE(11070);
 CUresult cuGraphBatchMemOpNodeSetParams(CUgraphNode hNode, const CUDA_BATCH_MEM_OP_NODE_PARAMS
-		*nodeParams) HAND SINCE(11070);
+		*nodeParams) HAND ANYTIME SINCE(11070);
 CUresult cuGraphExecBatchMemOpNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode, const
-		CUDA_BATCH_MEM_OP_NODE_PARAMS *nodeParams) HAND SINCE(11070);
+		CUDA_BATCH_MEM_OP_NODE_PARAMS *nodeParams) HAND ANYTIME SINCE(11070);
 CUresult cuGraphAddMemAllocNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies,
-		size_t numDependencies, CUDA_MEM_ALLOC_NODE_PARAMS *nodeParams) HAND SINCE(11040);
+		size_t numDependencies, CUDA_MEM_ALLOC_NODE_PARAMS *nodeParams) HAND ANYTIME SINCE(11040);
 CUresult cuGraphMemAllocNodeGetParams(CUgraphNode hNode, CUDA_MEM_ALLOC_NODE_PARAMS *params_out) HAND
-		SINCE(11040);
+		ANYTIME SINCE(11040);
 CUresult cuGraphAddMemFreeNode(CUgraphNode *phGraphNode, CUgraph hGraph,
 		const CUgraphNode *dependencies COUNT(numDependencies) OPTIONAL,
-		size_t numDependencies, CUdeviceptr dptr) SINCE(11040);
-CUresult cuGraphMemFreeNodeGetParams(CUgraphNode hNode, CUdeviceptr *dptr_out) SINCE(11040);
-CUresult cuDeviceGraphMemTrim(CUdevice device) SINCE(11040);
+		size_t numDependencies, CUdeviceptr dptr) ANYTIME SINCE(11040);
+CUresult cuGraphMemFreeNodeGetParams(CUgraphNode hNode, CUdeviceptr *dptr_out) ANYTIME SINCE(11040);
+CUresult cuDeviceGraphMemTrim(CUdevice device) ANYTIME SINCE(11040);
 CUresult cuDeviceGetGraphMemAttribute(CUdevice device, CUgraphMem_attribute attr, void *value BYTES(8))
-		SINCE(11040);
+		ANYTIME SINCE(11040);
 CUresult cuDeviceSetGraphMemAttribute(CUdevice device, CUgraphMem_attribute attr, void *value BYTES(8) IN)
-		SINCE(11040);
-CUresult cuGraphClone(CUgraph *phGraphClone, CUgraph originalGraph) SINCE(10000);
+		ANYTIME SINCE(11040);
+CUresult cuGraphClone(CUgraph *phGraphClone, CUgraph originalGraph) ANYTIME SINCE(10000);
 CUresult cuGraphNodeFindInClone(CUgraphNode *phNode, CUgraphNode hOriginalNode, CUgraph hClonedGraph)
-		SINCE(10000);
-CUresult cuGraphNodeGetType(CUgraphNode hNode, CUgraphNodeType *type) SINCE(10000);
+		ANYTIME SINCE(10000);
+CUresult cuGraphNodeGetType(CUgraphNode hNode, CUgraphNodeType *type) ANYTIME SINCE(10000);
 CUresult cuGraphGetNodes(CUgraph hGraph, CUgraphNode *nodes, size_t *numNodes)
-		HAND SINCE(10000);
+		HAND ANYTIME SINCE(10000);
 CUresult cuGraphGetRootNodes(CUgraph hGraph, CUgraphNode *rootNodes, size_t *numRootNodes)
-		HAND SINCE(10000);
+		HAND ANYTIME SINCE(10000);
 CUresult cuGraphGetEdges_v2(CUgraph hGraph, CUgraphNode *from, CUgraphNode *to, CUgraphEdgeData *edgeData,
-		size_t *numEdges) HAND SINCE(12030);
+		size_t *numEdges) HAND ANYTIME SINCE(12030);
 CUresult cuGraphNodeGetDependencies_v2(CUgraphNode hNode, CUgraphNode *dependencies,
 		CUgraphEdgeData *edgeData, size_t *numDependencies)
-		HAND SINCE(12030);
+		HAND ANYTIME SINCE(12030);
 CUresult cuGraphNodeGetDependentNodes_v2(CUgraphNode hNode, CUgraphNode *dependentNodes,
 		CUgraphEdgeData *edgeData, size_t *numDependentNodes)
-		HAND SINCE(12030);
+		HAND ANYTIME SINCE(12030);
 CUresult cuGraphAddDependencies_v2(CUgraph hGraph, const CUgraphNode *from COUNT(numDependencies),
 		const CUgraphNode *to COUNT(numDependencies),
-		const CUgraphEdgeData *edgeData COUNT(numDependencies) OPTIONAL, size_t numDependencies) SINCE(12030);
+		const CUgraphEdgeData *edgeData COUNT(numDependencies) OPTIONAL, size_t numDependencies)
+		ANYTIME SINCE(12030);
 CUresult cuGraphRemoveDependencies_v2(CUgraph hGraph, const CUgraphNode *from COUNT(numDependencies),
 		const CUgraphNode *to COUNT(numDependencies),
-		const CUgraphEdgeData *edgeData COUNT(numDependencies) OPTIONAL, size_t numDependencies) SINCE(12030);
-CUresult cuGraphDestroyNode(CUgraphNode hNode DROP) SINCE(10000);
+		const CUgraphEdgeData *edgeData COUNT(numDependencies) OPTIONAL, size_t numDependencies)
+		ANYTIME SINCE(12030);
+CUresult cuGraphDestroyNode(CUgraphNode hNode DROP) ANYTIME SINCE(10000);
 CUresult cuGraphInstantiateWithFlags(CUgraphExec *phGraphExec, CUgraph hGraph, unsigned long long flags)
-		SHIM SINCE(11040);
-CUresult cuGraphExecGetFlags(CUgraphExec hGraphExec, cuuint64_t *flags) SINCE(12000);
+		SHIM ANYTIME SINCE(11040);
+CUresult cuGraphExecGetFlags(CUgraphExec hGraphExec, cuuint64_t *flags) ANYTIME SINCE(12000);
 CUresult cuGraphExecKernelNodeSetParams_v2(CUgraphExec hGraphExec, CUgraphNode hNode,
 		const CUDA_KERNEL_NODE_PARAMS *nodeParams)
-		HAND SINCE(12000);
+		HAND ANYTIME SINCE(12000);
 CUresult cuGraphExecMemcpyNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode,
 		const CUDA_MEMCPY3D *copyParams, CUcontext ctx)
-		HAND SINCE(10020);
+		HAND ANYTIME SINCE(10020);
 CUresult cuGraphExecMemsetNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode,
-		const CUDA_MEMSET_NODE_PARAMS *memsetParams, CUcontext ctx) SINCE(10020);
+		const CUDA_MEMSET_NODE_PARAMS *memsetParams, CUcontext ctx) ANYTIME SINCE(10020);
 CUresult cuGraphExecHostNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode,
 		const CUDA_HOST_NODE_PARAMS *nodeParams)
-		HAND SINCE(10020);
+		HAND ANYTIME SINCE(10020);
 CUresult cuGraphExecChildGraphNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode, CUgraph childGraph)
-		SINCE(11010);
+		ANYTIME SINCE(11010);
 CUresult cuGraphExecEventRecordNodeSetEvent(CUgraphExec hGraphExec, CUgraphNode hNode, CUevent event)
-		SINCE(11010);
+		ANYTIME SINCE(11010);
 CUresult cuGraphExecEventWaitNodeSetEvent(CUgraphExec hGraphExec, CUgraphNode hNode, CUevent event)
-		SINCE(11010);
+		ANYTIME SINCE(11010);
 CUresult cuGraphExecExternalSemaphoresSignalNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode,
 		const CUDA_EXT_SEM_SIGNAL_NODE_PARAMS *nodeParams)
-		UNSUPPORTED("graphics and video interoperability") SINCE(11020);
+		UNSUPPORTED("graphics and video interoperability") ANYTIME SINCE(11020);
 CUresult cuGraphExecExternalSemaphoresWaitNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode,
 		const CUDA_EXT_SEM_WAIT_NODE_PARAMS *nodeParams)
-		UNSUPPORTED("graphics and video interoperability") SINCE(11020);
-CUresult cuGraphNodeSetEnabled(CUgraphExec hGraphExec, CUgraphNode hNode, unsigned int isEnabled) SINCE(11060);
-CUresult cuGraphNodeGetEnabled(CUgraphExec hGraphExec, CUgraphNode hNode, unsigned int *isEnabled) SINCE(11060);
-CUresult cuGraphExecDestroy(CUgraphExec hGraphExec DROP) SHIM SINCE(10000);
-CUresult cuGraphDestroy(CUgraph hGraph DROP) SINCE(10000);
+		UNSUPPORTED("graphics and video interoperability") ANYTIME SINCE(11020);
+CUresult cuGraphNodeSetEnabled(CUgraphExec hGraphExec, CUgraphNode hNode, unsigned int isEnabled)
+		ANYTIME SINCE(11060);
+CUresult cuGraphNodeGetEnabled(CUgraphExec hGraphExec, CUgraphNode hNode, unsigned int *isEnabled)
+		ANYTIME SINCE(11060);
+CUresult cuGraphExecDestroy(CUgraphExec hGraphExec DROP) SHIM ANYTIME SINCE(10000);
+CUresult cuGraphDestroy(CUgraph hGraph DROP) ANYTIME SINCE(10000);
 CUresult cuGraphExecUpdate_v2(CUgraphExec hGraphExec, CUgraph hGraph,
 		CUgraphExecUpdateResultInfo *resultInfo)
-		HAND SINCE(12000);
-CUresult cuGraphKernelNodeCopyAttributes(CUgraphNode dst, CUgraphNode src) SINCE(11000);
+		HAND ANYTIME SINCE(12000);
+CUresult cuGraphKernelNodeCopyAttributes(CUgraphNode dst, CUgraphNode src) ANYTIME SINCE(11000);
 CUresult cuGraphKernelNodeGetAttribute(CUgraphNode hNode, CUkernelNodeAttrID attr,
-		CUkernelNodeAttrValue *value_out RAW) SINCE(11000);
+		CUkernelNodeAttrValue *value_out RAW) ANYTIME SINCE(11000);
 CUresult cuGraphKernelNodeSetAttribute(CUgraphNode hNode, CUkernelNodeAttrID attr,
-		const CUkernelNodeAttrValue *value RAW) SINCE(11000);
-CUresult cuGraphDebugDotPrint(CUgraph hGraph, const char *path, unsigned int flags) HAND SINCE(11030);
+		const CUkernelNodeAttrValue *value RAW) ANYTIME SINCE(11000);
+CUresult cuGraphDebugDotPrint(CUgraph hGraph, const char *path, unsigned int flags) HAND ANYTIME SINCE(11030);
 CUresult cuUserObjectCreate(CUuserObject *object_out, void *ptr, CUhostFn destroy, unsigned int
-		initialRefcount, unsigned int flags) HAND SINCE(11030);
-CUresult cuUserObjectRetain(CUuserObject object, unsigned int count) SINCE(11030);
-CUresult cuUserObjectRelease(CUuserObject object, unsigned int count) SINCE(11030);
+		initialRefcount, unsigned int flags) HAND ANYTIME SINCE(11030);
+CUresult cuUserObjectRetain(CUuserObject object, unsigned int count) ANYTIME SINCE(11030);
+CUresult cuUserObjectRelease(CUuserObject object, unsigned int count) ANYTIME SINCE(11030);
 CUresult cuGraphRetainUserObject(CUgraph graph, CUuserObject object, unsigned int count, unsigned int
-		flags) SINCE(11030);
-CUresult cuGraphReleaseUserObject(CUgraph graph, CUuserObject object, unsigned int count) SINCE(11030);
+		flags) ANYTIME SINCE(11030);
+CUresult cuGraphReleaseUserObject(CUgraph graph, CUuserObject object, unsigned int count)
+		ANYTIME SINCE(11030);
 CUresult cuGraphAddNode_v2(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies,
 		const CUgraphEdgeData *dependencyData, size_t numDependencies,
-		CUgraphNodeParams *nodeParams) HAND SINCE(12030);
+		CUgraphNodeParams *nodeParams) HAND ANYTIME SINCE(12030);
 CUresult cuGraphNodeSetParams(CUgraphNode hNode, CUgraphNodeParams *nodeParams)
 		LOCAL SINCE(12020);
 CUresult cuGraphExecNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode, CUgraphNodeParams *nodeParams)
 		LOCAL SINCE(12020);
 CUresult cuGraphConditionalHandleCreate(CUgraphConditionalHandle *pHandle_out, CUgraph hGraph,
-		CUcontext ctx, unsigned int defaultLaunchValue, unsigned int flags) SINCE(12030);
+		CUcontext ctx, unsigned int defaultLaunchValue, unsigned int flags) ANYTIME SINCE(12030);
 CUresult cuOccupancyMaxActiveBlocksPerMultiprocessor(int *numBlocks, CUfunction func, int blockSize,
 		size_t dynamicSMemSize) LOCAL SINCE(6050);
 CUresult cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int *numBlocks, CUfunction func,
@@ -542,66 +556,69 @@ CUresult cuTensorMapEncodeIm2colWide(CUtensorMap *tensorMap, CUtensorMapDataType
 		interleave, CUtensorMapIm2ColWideMode mode, CUtensorMapSwizzle swizzle,
 		CUtensorMapL2promotion l2Promotion, CUtensorMapFloatOOBfill oobFill) SINCE(12080);
 CUresult cuTensorMapReplaceAddress(CUtensorMap *tensorMap INOUT, void *globalAddress OPAQUE) SINCE(12000);
-CUresult cuDeviceCanAccessPeer(int *canAccessPeer, CUdevice dev, CUdevice peerDev) CACHED("never") SINCE(4000);
+CUresult cuDeviceCanAccessPeer(int *canAccessPeer, CUdevice dev, CUdevice peerDev) CACHED("never")
+		ANYTIME SINCE(4000);
 CUresult cuCtxEnablePeerAccess(CUcontext peerContext, unsigned int Flags) SINCE(4000);
 CUresult cuCtxDisablePeerAccess(CUcontext peerContext) SINCE(4000);
 CUresult cuDeviceGetP2PAttribute(int *value, CUdevice_P2PAttribute attrib, CUdevice srcDevice,
-		CUdevice dstDevice) CACHED("never") SINCE(8000);
+		CUdevice dstDevice) CACHED("never") ANYTIME SINCE(8000);
 CUresult cuDeviceGetP2PAtomicCapabilities(unsigned int *capabilities COUNT(count),
 		const CUatomicOperation *operations COUNT(count), unsigned int count, CUdevice srcDevice,
-		CUdevice dstDevice) SINCE(13000);
+		CUdevice dstDevice) ANYTIME SINCE(13000);
 CUresult cuGraphicsUnregisterResource(CUgraphicsResource resource)
-		UNSUPPORTED("graphics and video interoperability") SINCE(3000);
+		UNSUPPORTED("graphics and video interoperability") ANYTIME SINCE(3000);
 CUresult cuGraphicsSubResourceGetMappedArray(CUarray *pArray, CUgraphicsResource resource,
 		unsigned int arrayIndex, unsigned int mipLevel)
-		UNSUPPORTED("graphics and video interoperability") SINCE(3000);
+		UNSUPPORTED("graphics and video interoperability") ANYTIME SINCE(3000);
 CUresult cuGraphicsResourceGetMappedMipmappedArray(CUmipmappedArray *pMipmappedArray,
-		CUgraphicsResource resource) UNSUPPORTED("graphics and video interoperability") SINCE(5000);
+		CUgraphicsResource resource) UNSUPPORTED("graphics and video interoperability")
+		ANYTIME SINCE(5000);
 CUresult cuGraphicsResourceGetMappedPointer_v2(CUdeviceptr *pDevPtr, size_t *pSize,
-		CUgraphicsResource resource) UNSUPPORTED("graphics and video interoperability") SINCE(3020);
+		CUgraphicsResource resource) UNSUPPORTED("graphics and video interoperability")
+		ANYTIME SINCE(3020);
 CUresult cuGraphicsResourceSetMapFlags_v2(CUgraphicsResource resource, unsigned int flags)
-		UNSUPPORTED("graphics and video interoperability") SINCE(6050);
+		UNSUPPORTED("graphics and video interoperability") ANYTIME SINCE(6050);
 CUresult cuGetProcAddress_v2(const char *symbol, void **pfn, int cudaVersion, cuuint64_t flags,
 		CUdriverProcAddressQueryResult *symbolStatus) LOCAL SINCE(12000);
 CUresult cuCoredumpGetAttribute(CUcoredumpSettings attrib, void *value, size_t *size) HAND SINCE(12010);
 CUresult cuCoredumpGetAttributeGlobal(CUcoredumpSettings attrib, void *value, size_t *size) HAND
-		SINCE(12010);
+		ANYTIME SINCE(12010);
 CUresult cuCoredumpSetAttribute(CUcoredumpSettings attrib, void *value, size_t *size) LOCAL SINCE(12010);
 CUresult cuCoredumpSetAttributeGlobal(CUcoredumpSettings attrib, void *value, size_t *size) LOCAL
 		SINCE(12010);
 CUresult cuGetExportTable(const void **ppExportTable, const CUuuid *pExportTableId) LOCAL SINCE(3000);
 CUresult cuGreenCtxCreate(CUgreenCtx *phCtx, CUdevResourceDesc desc, CUdevice dev, unsigned int flags)
-		SHIM SINCE(12040);
-CUresult cuGreenCtxDestroy(CUgreenCtx hCtx DROP) SHIM SINCE(12040);
-CUresult cuCtxFromGreenCtx(CUcontext *pContext, CUgreenCtx hCtx) HAND SINCE(12040);
+		SHIM ANYTIME SINCE(12040);
+CUresult cuGreenCtxDestroy(CUgreenCtx hCtx DROP) SHIM ANYTIME SINCE(12040);
+CUresult cuCtxFromGreenCtx(CUcontext *pContext, CUgreenCtx hCtx) HAND ANYTIME SINCE(12040);
 CUresult cuDeviceGetDevResource(CUdevice device, CUdevResource *resource, CUdevResourceType type)
-		SINCE(12040);
+		ANYTIME SINCE(12040);
 CUresult cuCtxGetDevResource(CUcontext hCtx, CUdevResource *resource, CUdevResourceType type)
 		SINCE(12040);
 CUresult cuGreenCtxGetDevResource(CUgreenCtx hCtx, CUdevResource *resource, CUdevResourceType type)
-		SINCE(12040);
+		ANYTIME SINCE(12040);
 CUresult cuDevSmResourceSplitByCount(CUdevResource *result COUNT(nbGroups) OPTIONAL,
 		unsigned int *nbGroups INOUT, const CUdevResource *input, CUdevResource *remaining OPTIONAL,
-		unsigned int useFlags, unsigned int minCount) SINCE(12040);
+		unsigned int useFlags, unsigned int minCount) ANYTIME SINCE(12040);
 CUresult cuDevResourceGenerateDesc(CUdevResourceDesc *phDesc, CUdevResource *resources COUNT(nbResources)
-		IN, unsigned int nbResources) SINCE(12040);
-CUresult cuGreenCtxRecordEvent(CUgreenCtx hCtx, CUevent hEvent) SHIM SINCE(12040);
-CUresult cuGreenCtxWaitEvent(CUgreenCtx hCtx, CUevent hEvent) SINCE(12040);
+		IN, unsigned int nbResources) ANYTIME SINCE(12040);
+CUresult cuGreenCtxRecordEvent(CUgreenCtx hCtx, CUevent hEvent) SHIM ANYTIME SINCE(12040);
+CUresult cuGreenCtxWaitEvent(CUgreenCtx hCtx, CUevent hEvent) ANYTIME SINCE(12040);
 CUresult cuStreamGetGreenCtx(CUstream hStream, CUgreenCtx *phCtx) SINCE(12040);
 CUresult cuGreenCtxStreamCreate(CUstream *phStream, CUgreenCtx greenCtx, unsigned int flags, int priority)
-		SHIM SINCE(12050);
-CUresult cuGreenCtxGetId(CUgreenCtx greenCtx, unsigned long long *greenCtxId) SINCE(12090);
+		SHIM ANYTIME SINCE(12050);
+CUresult cuGreenCtxGetId(CUgreenCtx greenCtx, unsigned long long *greenCtxId) ANYTIME SINCE(12090);
 CUresult cuLogsRegisterCallback(CUlogsCallback callbackFunc, void *userData, CUlogsCallbackHandle
-		*callback_out) HAND SINCE(12090);
-CUresult cuLogsUnregisterCallback(CUlogsCallbackHandle callback) HAND SINCE(12090);
-CUresult cuLogsCurrent(CUlogIterator *iterator_out, unsigned int flags) SINCE(12090);
+		*callback_out) HAND ANYTIME SINCE(12090);
+CUresult cuLogsUnregisterCallback(CUlogsCallbackHandle callback) HAND ANYTIME SINCE(12090);
+CUresult cuLogsCurrent(CUlogIterator *iterator_out, unsigned int flags) ANYTIME SINCE(12090);
 CUresult cuLogsDumpToFile(CUlogIterator *iterator, const char *pathToFile, unsigned int flags) LOCAL
 		SINCE(12090);
 CUresult cuLogsDumpToMemory(CUlogIterator *iterator, char *buffer, size_t *size, unsigned int flags) HAND
-		SINCE(12090);
+		ANYTIME SINCE(12090);
 CUresult cuMemHostRegister(void *p, size_t bytesize, unsigned int Flags) SAME(cuMemHostRegister_v2) SINCE(4000);
 CUresult cuGraphicsResourceSetMapFlags(CUgraphicsResource resource, unsigned int flags)
-		UNSUPPORTED("graphics and video interoperability") SINCE(3000);
+		UNSUPPORTED("graphics and video interoperability") ANYTIME SINCE(3000);
 CUresult cuLinkCreate(unsigned int numOptions, CUjit_option *options, void **optionValues,
 		CUlinkState *stateOut) SAME(cuLinkCreate_v2) SINCE(5050);
 CUresult cuLinkAddData(CUlinkState state, CUjitInputType type, void *data, size_t size,
@@ -611,7 +628,7 @@ CUresult cuLinkAddFile(CUlinkState state, CUjitInputType type, const char *path,
 		CUjit_option *options, void **optionValues) SAME(cuLinkAddFile_v2) SINCE(5050);
 CUresult cuTexRefSetAddress2D_v2(CUtexref hTexRef, const CUDA_ARRAY_DESCRIPTOR *desc, CUdeviceptr dptr,
 		size_t Pitch) SINCE(3020);
-CUresult cuDeviceTotalMem(unsigned int *bytes, CUdevice dev) SINCE(2000);
+CUresult cuDeviceTotalMem(unsigned int *bytes, CUdevice dev) ANYTIME SINCE(2000);
 CUresult cuCtxCreate(CUcontext *pctx, unsigned int flags, CUdevice dev) LOCAL SINCE(2000);
 CUresult cuCtxCreate_v2(CUcontext *pctx, unsigned int flags, CUdevice dev) SHIM SINCE(3020);
 CUresult cuCtxCreate_v3(CUcontext *pctx, CUexecAffinityParam *paramsArray, int numParams,
@@ -689,7 +706,7 @@ CUresult cuTexRefSetAddress2D(CUtexref hTexRef, const CUDA_ARRAY_DESCRIPTOR_v1 *
 CUresult cuTexRefGetAddress(CUdeviceptr_v1 *pdptr, CUtexref hTexRef)
 		UNSUPPORTED("32-bit device addresses") SINCE(2000);
 CUresult cuGraphicsResourceGetMappedPointer(CUdeviceptr_v1 *pDevPtr, unsigned int *pSize,
-		CUgraphicsResource resource) UNSUPPORTED("32-bit device addresses") SINCE(3000);
+		CUgraphicsResource resource) UNSUPPORTED("32-bit device addresses") ANYTIME SINCE(3000);
 CUresult cuCtxDestroy(CUcontext ctx) SAME(cuCtxDestroy_v2) SINCE(2000);
 CUresult cuCtxPopCurrent(CUcontext *pctx) SAME(cuCtxPopCurrent_v2) SINCE(2000);
 CUresult cuCtxPushCurrent(CUcontext ctx) SAME(cuCtxPushCurrent_v2) SINCE(2000);
@@ -798,9 +815,9 @@ CUresult cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction f, void **ker
 		HAND SINCE(11060) PTSZ(11060);
 CUresult cuLaunchHostFunc(CUstream hStream, CUhostFn fn, void *userData) HAND SINCE(10000) PTSZ(10000);
 CUresult cuGraphicsMapResources(unsigned int count, CUgraphicsResource *resources, CUstream hStream)
-		UNSUPPORTED("graphics and video interoperability") SINCE(3000) PTSZ(7000);
+		UNSUPPORTED("graphics and video interoperability") ANYTIME SINCE(3000) PTSZ(7000);
 CUresult cuGraphicsUnmapResources(unsigned int count, CUgraphicsResource *resources, CUstream hStream)
-		UNSUPPORTED("graphics and video interoperability") SINCE(3000) PTSZ(7000);
+		UNSUPPORTED("graphics and video interoperability") ANYTIME SINCE(3000) PTSZ(7000);
 CUresult cuStreamWriteValue32(CUstream stream, CUdeviceptr addr, cuuint32_t value, unsigned int flags)
 		SAME(cuStreamWriteValue32_v2) SINCE(8000) PTSZ(8000);
 CUresult cuStreamWaitValue32(CUstream stream, CUdeviceptr addr, cuuint32_t value, unsigned int flags)
@@ -879,9 +896,9 @@ CUresult cuGraphExecKernelNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNod
 		LOCAL SINCE(10010);
 CUresult cuGraphInstantiateWithParams(CUgraphExec *phGraphExec, CUgraph hGraph,
 		CUDA_GRAPH_INSTANTIATE_PARAMS *instantiateParams)
-		HAND SINCE(12000) PTSZ(12000);
+		HAND ANYTIME SINCE(12000) PTSZ(12000);
 CUresult cuGraphExecUpdate(CUgraphExec hGraphExec, CUgraph hGraph, CUgraphNode *hErrorNode_out,
-		CUgraphExecUpdateResult *updateResult_out) SINCE(10020);
+		CUgraphExecUpdateResult *updateResult_out) ANYTIME SINCE(10020);
 CUresult cuGraphUpload(CUgraphExec hGraph, CUstream hStream) POST SHIM SINCE(11010) PTSZ(11010);
 CUresult cuGraphLaunch(CUgraphExec hGraph, CUstream hStream) SHIM SINCE(10000) PTSZ(10000);
 CUresult cuGraphGetEdges(CUgraph hGraph, CUgraphNode *from, CUgraphNode *to, size_t *numEdges)
@@ -891,9 +908,9 @@ CUresult cuGraphNodeGetDependencies(CUgraphNode hNode, CUgraphNode *dependencies
 CUresult cuGraphNodeGetDependentNodes(CUgraphNode hNode, CUgraphNode *dependentNodes,
 		size_t *numDependentNodes) LOCAL SINCE(10000);
 CUresult cuGraphAddDependencies(CUgraph hGraph, const CUgraphNode *from COUNT(numDependencies),
-		const CUgraphNode *to COUNT(numDependencies), size_t numDependencies) SINCE(10000);
+		const CUgraphNode *to COUNT(numDependencies), size_t numDependencies) ANYTIME SINCE(10000);
 CUresult cuGraphRemoveDependencies(CUgraph hGraph, const CUgraphNode *from COUNT(numDependencies),
-		const CUgraphNode *to COUNT(numDependencies), size_t numDependencies) SINCE(10000);
+		const CUgraphNode *to COUNT(numDependencies), size_t numDependencies) ANYTIME SINCE(10000);
 CUresult cuGraphAddNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies,
 		size_t numDependencies, CUgraphNodeParams *nodeParams)
 		LOCAL SINCE(12020);
@@ -905,7 +922,7 @@ CUresult cuIpcOpenMemHandle(CUdeviceptr *pdptr, CUipcMemHandle handle, unsigned 
 CUresult cuGraphInstantiate(CUgraphExec *phGraphExec, CUgraph hGraph, CUgraphNode *phErrorNode,
 		char *logBuffer, size_t bufferSize) SAME(cuGraphInstantiate_v2) SINCE(10000);
 CUresult cuGraphInstantiate_v2(CUgraphExec *phGraphExec, CUgraph hGraph, CUgraphNode *phErrorNode OPTIONAL,
-		char *logBuffer TEXT(bufferSize) OPTIONAL, size_t bufferSize) SINCE(11000);
+		char *logBuffer TEXT(bufferSize) OPTIONAL, size_t bufferSize) ANYTIME SINCE(11000);
 CUresult cuMemMapArrayAsync(CUarrayMapInfo *mapInfoList, unsigned int count, CUstream hStream) HAND
 		SINCE(11010) PTSZ(11010);
 CUresult cuMemFreeAsync(CUdeviceptr dptr, CUstream hStream) SHIM SINCE(11020) PTSZ(11020);

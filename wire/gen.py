@@ -12,7 +12,8 @@ import sys
 import zlib
 
 CLASSES = {"LOCAL", "CACHED", "POST", "NEW", "HAND", "UNSUPPORTED", "SAME"}
-CALL_WORDS = CLASSES | {"SHIM", "SERVE", "ALWAYS", "GUARDED", "SINCE", "PTSZ", "PTDS"}
+NEEDS = {"ANYTIME": "CALL_ANYTIME", "UNLOST": "CALL_UNLOST"}
+CALL_WORDS = CLASSES | set(NEEDS) | {"SHIM", "SERVE", "ALWAYS", "GUARDED", "SINCE", "PTSZ", "PTDS"}
 PARAM_WORDS = {"BYTES", "COUNT", "TEXT", "STRING", "INOUT", "IN", "OPTIONAL", "OPAQUE", "UNSENT", "VIA", "RAW", "DROP", "ORDINAL"}
 UNSIGNED = {"size_t", "unsigned", "unsigned int", "unsigned char", "unsigned short", "unsigned long long", "uint32_t", "uint64_t",
             "unsigned long"}
@@ -243,7 +244,9 @@ def gen_calls_h(api, calls, types):
         print(f"\tHANDLE_{h},")
     print(f"\t{api.upper}HANDLE_TYPES\n}};\n/* Name, signature of the encoding, and class of each call id. */")
     if api.plain:
-        print("struct call_name { const char *name; uint32_t signature; const char *class_; };")
+        print("struct call_name { const char *name; uint32_t signature; const char *class_; uint8_t needs; };")
+        print("/* What a call needs of the current context: one that is not lost, none or such a one, nothing. */")
+        print("enum call_need { CALL_CONTEXT, CALL_UNLOST, CALL_ANYTIME };")
     else:
         print("#include \"cuda.calls.h\"")
     whole = hashlib.sha256("".join(f"{c.name} {c.signature}\n" for c in calls).encode()).digest()
@@ -256,7 +259,8 @@ def gen_calls_h(api, calls, types):
 def gen_calls_c(api, calls, types):
     print(HEAD + f'#include "{api.prefix}.calls.h"\n\nconst struct call_name {api.tag}call_names[{api.upper}CALL_COUNT] = {{')
     for c in calls:
-        print(f'\t{{"{c.name}", 0x{c.signature:08x}, "{c.cls.lower()}"}},')
+        needs = next((NEEDS[w] for w in c.words if w in NEEDS), "CALL_CONTEXT")
+        print(f'\t{{"{c.name}", 0x{c.signature:08x}, "{c.cls.lower()}", {needs}}},')
     print(f'}};\nconst char *const {api.tag}handle_names[] = {{\n\t"nothing",')
     for h in types.handles:
         print(f'\t"{h}",')
