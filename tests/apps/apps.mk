@@ -16,21 +16,23 @@ apidriven := $(addprefix $(A)/,$(call apps_of,driver)) \
 	$(patsubst tests/apps/conformance/%.c,$(A)/conformance/%,$(wildcard tests/apps/conformance/*.c))
 benches   := $(addprefix $(B)/tests/bench/,micro cost tcp proxy)
 NVFLAGS    = -O2 -std=c++17 --extended-lambda -Xcompiler -Wall,-D_GNU_SOURCE $(NVEXTRA)
-apps      := $(runtime) $(apidriven)
+# Not those whose libraries are not here.
+missing   := $(shell tests/apps/libs.sh $(CUDA) missing)
+apps      := $(filter-out $(foreach n,$(missing),$(A)/$(n) $(A)/$(n).%),$(runtime) $(apidriven))
 
 apps: $(apps) $(benches) ## build the CUDA programs of tests/apps and tests/bench (needs nvcc)
 tests: $(apps) $(benches)
 
 # One object, linked twice: the runtime inside, and as a library.
-$(A)/obj/%.o: tests/apps/%.cu tests/apps/app.h tests/apps/apps.mk
+$(A)/obj/%.o: tests/apps/%.cu tests/apps/app.h
 	@mkdir -p $(@D)
-	$(NVCC) $(NVFLAGS) -arch=$(APP_ARCH) -c -o $@ $<
+	$(NVCC) $(NVFLAGS) -arch=$(APP_ARCH) -c -o $@ $< $(filter -I%,$(shell tests/apps/libs.sh $(CUDA) flags $*))
+$(addprefix $(A)/obj/,$(addsuffix .o,$(shell grep -l libs.h tests/apps/*.cu | xargs -n 1 basename -s .cu))): tests/apps/libs.h
 $(A)/obj/ptds.o: NVEXTRA = --default-stream per-thread
 $(filter-out $(A)/rdc,$(filter-out %.shared %.fat %.plain,$(runtime))): $(A)/%: $(A)/obj/%.o
 	$(NVCC) -cudart static -o $@ $< -lpthread
 $(filter %.shared,$(runtime)): $(A)/%.shared: $(A)/obj/%.o
-	$(NVCC) -cudart shared -Xlinker -rpath,$(CUDA)/lib64 -o $@ $< $(SHARED_LIBS) -lpthread
-$(A)/blas.shared: SHARED_LIBS = -lcublas
+	$(NVCC) -cudart shared -Xlinker -rpath,$(CUDA)/lib64 -o $@ $< $(shell tests/apps/libs.sh $(CUDA) flags $*) -lpthread
 $(filter %.fat,$(runtime)): $(A)/%.fat: tests/apps/%.cu tests/apps/app.h
 	@mkdir -p $(@D)
 	$(NVCC) $(NVFLAGS) -arch=all-major -o $@ $<
@@ -46,6 +48,7 @@ driver_build = $(CC) -std=gnu11 -O1 -g -Wall -Wextra -D_GNU_SOURCE -isystem $(CU
 $(filter-out $(A)/conformance/%,$(apidriven)): $(A)/%: tests/apps/%.c tests/apps/app.h
 	@mkdir -p $(@D)
 	$(driver_build)
+$(A)/nvjitlink: DRIVER_LIBS = -L$(CUDA)/lib64 -lnvrtc -lnvJitLink -Wl,--disable-new-dtags,-rpath,$(CUDA)/lib64
 $(A)/nvrtc: DRIVER_LIBS = -L$(CUDA)/lib64 -lnvrtc -Wl,--disable-new-dtags,-rpath,$(CUDA)/lib64
 $(filter $(A)/conformance/%,$(apidriven)): $(A)/conformance/%: tests/apps/conformance/%.c tests/apps/conformance/check.h
 	@mkdir -p $(@D)

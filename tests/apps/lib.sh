@@ -12,7 +12,7 @@ native_lib=${SCUDAFS_TEST_NATIVE-$B/lib/soft}
 app_names() # every program that is to run, one a line, in the list's order
 {
 	local name builds when b
-	while read -r name builds when; do
+	while read -r name builds when _; do
 		case $when in
 		check) ;;
 		long) [ -n "${SCUDAFS_TEST_LONG:-}" ] || continue ;;
@@ -26,6 +26,11 @@ app_names() # every program that is to run, one a line, in the list's order
 			esac
 		done
 	done < <(sed 's/#.*//' "$top/tests/apps/list")
+}
+
+libraries_of() # NAME: NVIDIA's libraries that a program needs
+{
+	sed -n "s/^${1%%.*}  *[a-z,][a-z,]*  *[a-z][a-z]*  *\([A-Za-z,]*\).*/\1/p" "$top/tests/apps/list"
 }
 
 # The ways. Each ends what it started after APP_LIMIT seconds, with all its children.
@@ -51,7 +56,15 @@ run_apps()
 	mkdir -p "$logs"
 	[ $# -gt 0 ] || set -- $(app_names)
 	for name; do
-		[ -x "$apps/$name" ] || { echo "FAILED $name: not built"; bad=$((bad + 1)); continue; }
+		if [ ! -x "$apps/$name" ]; then
+			if [ -n "$(libraries_of "$name")" ]; then
+				echo "skipped $name: not built, for it needs $(libraries_of "$name")"
+			else
+				echo "FAILED $name: not built"
+				bad=$((bad + 1))
+			fi
+			continue
+		fi
 		start=$(now_ms)
 		"$how" "$apps/$name" >"$logs/$name.out" 2>"$logs/$name.err" </dev/null
 		code=$?

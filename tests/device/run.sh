@@ -120,7 +120,10 @@ serve() # the server on the real driver, and the mount
 # APPS="NAME..." in the environment names the programs; else those of the list.
 programs() { [ -z "${APPS:-}" ] || { printf '%s\n' $APPS; return; }; sed 's/#.*//' tests/apps/list | while read -r name builds _; do
 	for b in ${builds//,/ }; do
-		case $b in static | driver) echo "$name" ;; '') ;; *) echo "$name.$b" ;; esac
+		case $b in static | driver) b=$name ;; '') continue ;; *) b=$name.$b ;; esac
+		# What needs a library of NVIDIA's is built only where that is.
+		[ -x "$B/tests/apps/$b" ] || ! grep -qE "^$name +[a-z,]+ +[a-z]+ +[A-Za-z]" tests/apps/list || continue
+		echo "$b"
 	done
 done; }
 export B mnt results
