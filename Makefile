@@ -152,10 +152,11 @@ install: all $(man) ## install below PREFIX (/usr/local), staged in DESTDIR
 	install -m 644 LICENSE README.md $(wildcard docs/*.md) $(to)/share/doc/scudafs
 
 docs: $(B)/docs/support.md $(B)/docs/support-nvml.md ## write the tables of what is supported (build/docs)
-$(B)/docs/support.md: wire/cuda.h wire/cuda_types.h wire/gen.py
+named := $(wildcard server/soft/*.c tests/*/*.c tests/*/*.cu tests/*/*/*.c tests/*/*.sh)
+$(B)/docs/support.md: wire/cuda.h wire/cuda_types.h wire/gen.py $(named)
 	@mkdir -p $(@D)
 	python3 wire/gen.py wire/cuda_types.h wire/cuda.h support.md > $@
-$(B)/docs/support-nvml.md: wire/nvml.h wire/nvml_types.h wire/gen.py
+$(B)/docs/support-nvml.md: wire/nvml.h wire/nvml_types.h wire/gen.py $(named)
 	@mkdir -p $(@D)
 	python3 wire/gen.py wire/nvml_types.h wire/nvml.h support.md > $@
 clean: ## remove all that was built

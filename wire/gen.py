@@ -7,6 +7,7 @@ usage: gen.py TYPES.h API.h ARTEFACT      ARTEFACT: one of the gen_* functions b
 It knows words and types, no name of any API function. A description that it does not understand is refused with file:line: error.
 """
 import hashlib
+import pathlib
 import re
 import sys
 import zlib
@@ -644,17 +645,51 @@ def gen_soft_c(api, calls, types):
                   f"\tsoft_ptds_end();\n\treturn r;\n}}\n")
 
 
+def tree_files(*patterns):
+    """Files of this tree, each with its text: what is said of the tests and of the software device is looked up there."""
+    top = pathlib.Path(__file__).resolve().parent.parent
+    for path in sorted(p for pattern in patterns for p in top.glob(pattern)):
+        yield path, path.read_text(errors="replace")
+
+
+def tests_of(calls):
+    """Call name to the tests that name it. A name without its version means the newest one, as NVIDIA's header has it."""
+    newest, found = {}, {c.name: [] for c in calls}
+    for c in calls:
+        version = int((re.search(r"_v(\d+)$", c.name) or [0, 1])[1])
+        if version >= newest.get(c.base, (0, ""))[0]:
+            newest[c.base] = (version, c.name)
+    for path, text in tree_files("tests/apps/*.c*", "tests/apps/conformance/*.c", "tests/e2e/*.sh", "tests/e2e/*.py", "tests/e2e/progs/*.c",
+                                 "tests/soft/*.c", "tests/unit/*.c", "tests/apps/*/*.cu"):
+        name = f"{path.parent.name}/{path.stem}"
+        for word in set(re.findall(r"\w+", text)):
+            call = word if word in found and word != newest.get(word, (0, word))[1] and word not in newest else newest.get(word, (0, word))[1]
+            if call in found:
+                found[call].append(name)
+    return found
+
+
 def gen_support_md(api, calls, types):
     how = {"WAIT": "waits for the server", "POST": "posted", "NEW": "posted, handle chosen by the client", "LOCAL": "answered in the shim",
-           "CACHED": "asked once", "HAND": "by hand at both ends", "SAME": "another name of"}
+           "CACHED": "asked once", "HAND": "by hand at both ends", "SAME": "another name of", "UNSUPPORTED": "refused in the shim"}
     yes = [c for c in calls if c.cls != "UNSUPPORTED"]
+    tests = tests_of(calls)
+    soft = {m for _, text in tree_files("server/soft/*.c", "devshim/errors.c", "devshim/tables.c", "devshim/procs.c") for m in re.findall(r"^" + api.result + r" (\w+)\(", text, re.M)}
+    named = sum(1 for c in yes if tests[c.name])
     print(f"# What is supported\n\nGenerated from `wire/{api.prefix}.h` (`make docs`). "
-          f"{len(yes)} of {len(calls)} functions ({sum(1 for _ in exports(calls))} exports with the per-thread default stream flavours).\n")
-    print("| function | answer | since |\n|---|---|---|")
+          f"{len(yes)} of {len(calls)} functions ({sum(1 for _ in exports(calls))} exports with the per-thread default stream flavours). "
+          f"{named} of them are called by name in the programs below `tests/`; what NVIDIA's runtime and libraries call is not counted. "
+          f"Every call whose encoding is generated goes once through stub and dispatch in `tests/gen/loop.sh`.\n")
+    print(f"| function | answer | state |{' software device |' if api.plain else ''} tests | since |\n|---|---|---|{'---|' if api.plain else ''}---|---|")
     for c in calls:
-        a = f"**not supported**: {c.words['UNSUPPORTED']}" if c.cls == "UNSUPPORTED" else how[c.cls]
+        a = how[c.cls]
         a += f" `{c.words['SAME']}`" if c.cls == "SAME" else f", until: {c.words['CACHED']}" if c.cls == "CACHED" else ""
-        print(f"| `{c.name}`{' + ' + c.flavour.lower() if c.flavour else ''} | {a} | {c.words.get('SINCE', '')} |")
+        state = f"**not supported**: {c.words['UNSUPPORTED']}" if c.cls == "UNSUPPORTED" else "works"
+        other = c.words["SAME"] if c.cls == "SAME" else c.name
+        has = f" {'has it' if other in soft else 'lacks it'} |" if api.plain else ""
+        listed = tests[c.name] or (["gen/loop"] if not c.hand and "SERVE" not in c.words else [])
+        more = f" and {len(listed) - 4} more" if len(listed) > 4 else ""
+        print(f"| `{c.name}`{' + ' + c.flavour.lower() if c.flavour else ''} | {a} | {state} |{has} {', '.join(listed[:4])}{more} | {c.words.get('SINCE', '')} |")
 
 
 def gen_layout_c(api, calls, types):
