@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Functions without a body that kernels may call: vprintf, __assertfail, malloc, free, what sets the condition
- * of a graph. The device heap has the limit of cuCtxSetLimit and lives in device memory, each block an
- * allocation with a header, so that it survives its launch as on a GPU.
+ * of a graph. The device heap has the limit of cuCtxSetLimit and lives in device memory, so that what is in it
+ * survives its launch as on a GPU.
  *
  * Thread rule: the heap has a lock. */
 #include "server/soft/builtin.h"
@@ -16,11 +16,9 @@ enum {
 	LAUNCH_FAILED = 719,
 	CHUNK = 1 << 20,
 	MIN_PIECE = 32,
-	HEAP_ALIGN = 16,
 	CLASSES = 40,
 	MAX_NAME = 256
 };
-#define MAGIC 0x70616568636f7331ull
 
 int builtin_find(const char *name)
 {
@@ -43,13 +41,24 @@ void engine_on_condition(bool (*set)(uint64_t handle, uint32_t value))
 	on_condition = set;
 }
 
-/* Freed pieces wait in a list per power of two. A piece's header is in front of it. */
-struct piece {
-	uint64_t magic, size;
+/* A chunk of device memory is cut into pieces of powers of two. What is known of them lies here and not in the
+ * chunk: a kernel that writes past its piece must not reach it. */
+struct chunk {
+	uint64_t base;
+	size_t bytes; /* CHUNK; or what its one piece has */
+	size_t cut; /* so much of it has become pieces */
+	uint8_t class[CHUNK / MIN_PIECE]; /* of the piece that starts there; 0: none, or free */
+};
+struct stack {
+	uint64_t *piece;
+	size_t n, room;
 };
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static uint64_t heap_limit = 8 << 20, heap_used, chunk, chunk_end;
-static uint64_t free_list[CLASSES];
+static uint64_t heap_limit = 8 << 20, heap_used;
+static struct chunk **chunks; /* by address */
+static size_t nchunks, chunk_room;
+static struct chunk *current; /* that new pieces are cut from */
+static struct stack spare[CLASSES]; /* freed pieces */
 
 void engine_set_malloc_heap(size_t bytes)
 {
@@ -63,60 +72,113 @@ static unsigned class_of(uint64_t bytes)
 	return bytes <= MIN_PIECE ? 5 : 64 - (unsigned)__builtin_clzll(bytes - 1);
 }
 
+/* Where the chunk that holds p is, or would be. */
+static size_t chunk_seek(uint64_t p)
+{
+	size_t lo = 0, hi = nchunks;
+	while (lo < hi) {
+		size_t mid = (lo + hi) / 2;
+		if (chunks[mid]->base + chunks[mid]->bytes > p)
+			hi = mid;
+		else
+			lo = mid + 1;
+	}
+	return lo;
+}
+
+static struct chunk *chunk_new(size_t bytes)
+{
+	if (nchunks == chunk_room) {
+		size_t n = chunk_room ? 2 * chunk_room : 16;
+		struct chunk **t = reallocarray(chunks, n, sizeof *t);
+		if (!t)
+			return NULL;
+		chunks = t;
+		chunk_room = n;
+	}
+	struct chunk *c = calloc(1, sizeof *c);
+	if (!c)
+		return NULL;
+	*c = (struct chunk){.base = soft_alloc(bytes, 256), .bytes = bytes};
+	if (!c->base) {
+		free(c);
+		return NULL;
+	}
+	size_t at = chunk_seek(c->base);
+	memmove(chunks + at + 1, chunks + at, (nchunks - at) * sizeof *chunks);
+	chunks[at] = c;
+	nchunks++;
+	return c;
+}
+
+static uint64_t piece_cut(unsigned k)
+{
+	size_t size = (size_t)1 << k;
+	struct chunk *c = current;
+	if (size >= CHUNK)
+		c = chunk_new(size);
+	else if (!c || c->bytes - c->cut < size)
+		c = current = chunk_new(CHUNK);
+	if (!c)
+		return 0;
+	uint64_t p = c->base + c->cut;
+	c->cut += size;
+	return p;
+}
+
 uint64_t heap_alloc(uint64_t bytes)
 {
 	uint64_t p = 0;
 	pthread_mutex_lock(&lock);
-	unsigned k = class_of(bytes + sizeof(struct piece));
-	if (!bytes || bytes > heap_limit || k >= CLASSES || heap_used + (1ull << k) > heap_limit)
-		goto out;
-	uint64_t size = 1ull << k;
-	if (free_list[k]) {
-		p = free_list[k];
-		memcpy(&free_list[k], (void *)(p + sizeof(struct piece)), 8);
-	} else if (size >= CHUNK) {
-		p = soft_alloc(size, 256);
-	} else {
-		if (chunk_end - chunk < size) {
-			chunk = soft_alloc(CHUNK, 256);
-			chunk_end = chunk ? chunk + CHUNK : 0;
-		}
-		if (chunk) {
-			p = chunk;
-			chunk += size;
-		}
+	unsigned k = class_of(bytes);
+	if (bytes && bytes <= heap_limit && k < CLASSES && heap_used + (1ull << k) <= heap_limit) {
+		struct stack *s = &spare[k];
+		p = s->n ? s->piece[--s->n] : piece_cut(k);
 	}
 	if (p) {
-		heap_used += size;
-		*(struct piece *)p = (struct piece){MAGIC, size};
-		p += sizeof(struct piece);
+		struct chunk *c = chunks[chunk_seek(p)];
+		c->class[(p - c->base) / MIN_PIECE] = (uint8_t)k;
+		heap_used += 1ull << k;
 	}
-out:
 	pthread_mutex_unlock(&lock);
 	return p;
+}
+
+/* Puts a piece among the spare ones; one that cannot be noted is lost until the end. */
+static void piece_keep(uint64_t p, unsigned k)
+{
+	struct stack *s = &spare[k];
+	if (s->n == s->room) {
+		size_t n = s->room ? 2 * s->room : 64;
+		uint64_t *t = reallocarray(s->piece, n, sizeof *t);
+		if (!t)
+			return;
+		s->piece = t;
+		s->room = n;
+	}
+	s->piece[s->n++] = p;
 }
 
 bool heap_free(uint64_t p)
 {
 	if (!p)
 		return true;
-	uint64_t base;
-	size_t bytes;
 	bool ok = false;
 	pthread_mutex_lock(&lock);
-	if (!(p % HEAP_ALIGN) && soft_find(p - sizeof(struct piece), &base, &bytes) && p - base < bytes) {
-		struct piece *h = (struct piece *)(p - sizeof *h);
-		if (h->magic == MAGIC && h->size >= MIN_PIECE && !(h->size & (h->size - 1))) {
-			unsigned k = class_of(h->size);
-			ok = true;
-			h->magic = 0;
-			heap_used -= h->size;
-			if (h->size >= CHUNK) {
-				soft_free((uint64_t)h);
-			} else {
-				memcpy((void *)p, &free_list[k], 8);
-				free_list[k] = (uint64_t)h;
-			}
+	size_t i = chunk_seek(p);
+	struct chunk *c = i < nchunks && chunks[i]->base <= p ? chunks[i] : NULL;
+	size_t at = c ? p - c->base : 1;
+	unsigned k = at % MIN_PIECE || at >= CHUNK ? 0 : c->class[at / MIN_PIECE];
+	if (k) {
+		ok = true;
+		heap_used -= 1ull << k;
+		c->class[at / MIN_PIECE] = 0;
+		if (c->bytes != CHUNK || 1ull << k == CHUNK) {
+			soft_free(c->base);
+			memmove(chunks + i, chunks + i + 1, (--nchunks - i) * sizeof *chunks);
+			free(c);
+		} else {
+			piece_keep(p, k);
 		}
 	}
 	pthread_mutex_unlock(&lock);

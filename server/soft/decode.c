@@ -10,7 +10,7 @@
 #include "server/soft/check.h"
 #include "server/soft/lane_math.h"
 
-enum { MAX_FRAME = 64 << 20 };
+enum { MAX_FRAME = 16 << 20, MAX_UNCOVERED = 2048 };
 
 void *grow(void *p, uint32_t *cap, uint32_t need, size_t each)
 {
@@ -99,16 +99,27 @@ void emit_branch(struct decoder *d, enum handler_id h, uint32_t pred, uint32_t l
 	x[d->nfixups++] = (struct fixup){d->nops - 1, label};
 }
 
+/* Notes the instruction, once for each mnemonic. */
 void uncover(struct decoder *d)
 {
 	d->uncovered = true;
-	if (d->c->uncovered || !d->i)
+	if (!d->i)
 		return;
-	int n = asprintf(&d->c->uncovered, "%s at line %u", d->i->m->text, d->i->line);
-	if (n < 0) {
-		d->c->uncovered = NULL;
+	const char *before = d->c->uncovered, *name = d->i->m->text;
+	size_t n = strlen(name);
+	for (const char *p = before; p && (p = strstr(p, name)); p += n)
+		if ((p == before || p[-1] == ' ') && p[n] == ' ')
+			return;
+	if (before && strlen(before) > MAX_UNCOVERED)
+		return;
+	char *text;
+	if (asprintf(&text, "%s%s%s at line %u", before ? before : "", before ? ", " : "", name,
+		    d->i->line) < 0) {
 		d->failed = true;
+		return;
 	}
+	free(d->c->uncovered);
+	d->c->uncovered = text;
 }
 
 uint32_t slot_new(struct decoder *d, unsigned width)
@@ -268,9 +279,26 @@ uint32_t reg_slot(struct decoder *d, uint32_t r)
 		return source(d, &copy->op[1], copy->m->types[0], lane_bytes(d->f->regs[r]));
 	if (copy)
 		return reg_slot(d, copy->op[1].reg);
-	if (d->reg_slot[r] == NONE)
-		d->reg_slot[r] = slot_new(d, lane_bytes(d->f->regs[r]));
+	if (d->reg_slot[r] == NONE) {
+		bool pair = d->f->regs[r] == T_B128;
+		d->reg_slot[r] = slot_new(d, pair ? 8 : lane_bytes(d->f->regs[r]));
+		if (pair)
+			slot_new(d, 8);
+	}
 	return d->reg_slot[r];
+}
+
+bool pair_slots(struct decoder *d, const struct ptx_operand *o, uint32_t half[2])
+{
+	if (o->kind == OP_SINK) {
+		half[0] = half[1] = temp(d, 8);
+		return true;
+	}
+	if (o->kind != OP_REG || o->part || o->neg || d->f->regs[o->reg] != T_B128)
+		return false;
+	half[0] = reg_slot(d, o->reg);
+	half[1] = half[0] + SLOT64;
+	return true;
 }
 
 uint32_t source(struct decoder *d, const struct ptx_operand *o, enum ptx_type t, unsigned width)

@@ -47,6 +47,7 @@ struct decoder {
 	struct widen widen[16];
 	unsigned nwiden;
 	uint32_t cc; /* slot of the carry flag */
+	uint32_t stack; /* slot of what alloca had taken when the function began */
 	const struct ptx_insn *i;
 	bool uncovered; /* this instruction */
 	bool failed; /* out of memory */
@@ -72,6 +73,8 @@ struct op *emit3(struct decoder *d, const char *name, uint32_t dst, uint32_t a, 
 uint32_t slot_new(struct decoder *d, unsigned width);
 /* The slot of a register, or of what it is a copy of. */
 uint32_t reg_slot(struct decoder *d, uint32_t r);
+/* The slots of the lower and the upper half of a 128-bit register. Returns false when it is none. */
+bool pair_slots(struct decoder *d, const struct ptx_operand *o, uint32_t half[2]);
 uint32_t temp(struct decoder *d, unsigned width);
 uint32_t constant(struct decoder *d, uint64_t value, unsigned width);
 uint32_t sreg(struct decoder *d, enum ptx_sreg sr);

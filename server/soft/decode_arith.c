@@ -462,12 +462,41 @@ static void pack(struct decoder *d, unsigned t)
 	}
 }
 
+/* mov.b128: two halves of 64 bits each, packed, unpacked or copied. */
+static bool move_pair(struct decoder *d)
+{
+	const struct ptx_operand *to = &d->i->op[0], *from = &d->i->op[1];
+	uint32_t s[2], t[2];
+	if (from->kind == OP_VEC && from->n == 2) {
+		for (int k = 0; k < 2; k++)
+			s[k] = source(d, &from->vec[k], T_B64, 8);
+	} else if (!pair_slots(d, from, s)) {
+		return false;
+	}
+	if (to->kind == OP_VEC && to->n == 2) {
+		for (int k = 0; k < 2; k++)
+			t[k] = target(d, &to->vec[k], 8, false);
+	} else if (!pair_slots(d, to, t)) {
+		return false;
+	}
+	uint32_t keep = temp(d, 8); /* the first half written may be what the second is read from */
+	emit3(d, "mov_b64", keep, s[1], NONE, NONE);
+	emit3(d, "mov_b64", t[0], s[0], NONE, NONE);
+	emit3(d, "mov_b64", t[1], keep, NONE, NONE);
+	return true;
+}
+
 static bool move(struct decoder *d)
 {
 	if (!op_is(d, "mov"))
 		return false;
 	const struct ptx_insn *i = d->i;
 	unsigned t = i->m->types[0];
+	if (t == T_B128 && i->nop == 2 && !i->m->nmods) {
+		if (!move_pair(d))
+			uncover(d);
+		return true;
+	}
 	if (i->nop != 2 || !t || i->m->nmods || t == T_B128) {
 		uncover(d);
 		return true;

@@ -81,8 +81,13 @@ static void float_to_float(struct decoder *d, unsigned to, unsigned from, uint32
 	if (to == from) {
 		emit3(d, to == T_F64 ? "mov_b64" : to == T_F32 ? "canon_f32" : "mov_b16", dst, s, NONE, NONE);
 	} else if (half && (has(d, MOD_RZ) || has(d, MOD_RM) || has(d, MOD_RP))) {
-		if (from != T_F32)
+		if (from == T_F64) {
+			uint32_t f = temp(d, 4);
+			emit3(d, "odd_f32_f64", f, s, NONE, NONE);
+			s = f;
+		} else if (from != T_F32) {
 			uncover(d);
+		}
 		emit_name(d, "cvt_%s_%s_f32", has(d, MOD_RZ) ? "rz" : has(d, MOD_RM) ? "rm" : "rp", tn);
 		d->ops[d->nops - 1].d = dst, d->ops[d->nops - 1].a = s;
 	} else {
@@ -196,11 +201,22 @@ static void convert(struct decoder *d)
 			ptx_type_name(from));
 	} else if (integer(to)) {
 		float_to_integer(d, to, from, dst, a);
+	} else if (integer(from) && (to == T_F16 || to == T_BF16) && mode_of(m, false)) {
+		bool sign = *ptx_type_name(from) == 's';
+		uint32_t wide = temp(d, 8), odd = temp(d, 4);
+		one(d, wide, a, from == T_U64 || from == T_S64 ? "mov_b64" : "cvt_%s64_%s", sign ? "s" : "u",
+			ptx_type_name(from));
+		emit3(d, sign ? "odd_f32_s64" : "odd_f32_u64", odd, wide, NONE, NONE);
+		one(d, dst, odd, "cvt_%s_%s_f32",
+			has(d, MOD_RZ)   ? "rz"
+			: has(d, MOD_RM) ? "rm"
+					 : "rp",
+			ptx_type_name(to));
+		if (has(d, MOD_SAT))
+			one(d, dst, dst, "sat_%s%s", ptx_type_name(to), "");
 	} else if (integer(from)) {
 		emit_mode(d, mode_of(m, false));
 		one(d, dst, a, "cvt_%s_%s", ptx_type_name(to), ptx_type_name(from));
-		if (mode_of(m, false) && (to == T_F16 || to == T_BF16))
-			uncover(d);
 		if (has(d, MOD_SAT))
 			one(d, dst, dst, "sat_%s%s", ptx_type_name(to), "");
 	} else {

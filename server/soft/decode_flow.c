@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { LEAST_ALIGN = 8, MAX_ALIGN = 4096 }; /* of alloca */
+
 /* Arguments or results of a call as words; registers and literals get words of their own. */
 static bool words(
 	struct decoder *d, const struct ptx_operand *list, uint32_t n, struct param_words *out, bool args)
@@ -149,10 +151,39 @@ static void brx(struct decoder *d)
 	o->x = i->op[1].table->n;
 }
 
+/* alloca, stacksave, stackrestore: each lane has its own stack, and takes from its end. */
+static bool dynamic_stack(struct decoder *d)
+{
+	bool alloca = op_is(d, "alloca"), save = op_is(d, "stacksave");
+	const struct ptx_insn *i = d->i;
+	if (!alloca && !save && !op_is(d, "stackrestore"))
+		return false;
+	unsigned w = lane_bytes(i->m->types[0]);
+	bool aligned = alloca && i->nop == 3;
+	if (i->nop != (alloca ? 2u + aligned : 1u) || i->m->ntypes != 1 || i->m->nmods ||
+		(aligned && (i->op[2].kind != OP_INT || i->op[2].off < 1 || i->op[2].off > MAX_ALIGN ||
+				    (i->op[2].off & (i->op[2].off - 1))))) {
+		uncover(d);
+		return true;
+	}
+	uint32_t a = save ? NONE : source(d, &i->op[alloca ? 1 : 0], i->m->types[0], w),
+		 dst = alloca || save ? target(d, &i->op[0], w, false) : NONE;
+	struct op *o = emit_x(d, alloca ? x_alloca : save ? x_stack_save : x_stack_restore);
+	o->d = dst;
+	o->a = a;
+	o->x = w;
+	o->imm = aligned && i->op[2].off > LEAST_ALIGN ? i->op[2].off : LEAST_ALIGN;
+	return true;
+}
+
 bool decode_flow(struct decoder *d)
 {
-	if (op_is(d, "ret"))
+	if (op_is(d, "ret")) {
+		if (d->c->dynamic_stack && !d->f->entry)
+			emit_x(d, x_stack_leave)->a = d->stack;
 		emit_x(d, d->f->entry ? x_exit : x_ret);
+	} else if (dynamic_stack(d))
+		return true;
 	else if (op_is(d, "exit"))
 		emit_x(d, x_exit);
 	else if (op_is(d, "call"))
@@ -171,8 +202,6 @@ bool decode_flow(struct decoder *d)
 	else if (op_is(d, "nanosleep") && d->i->nop == 1) {
 		uint32_t a = source(d, &d->i->op[0], T_U32, 4);
 		emit_x(d, x_nanosleep)->a = a;
-	} else if (op_is(d, "alloca") && d->i->nop >= 2 && d->i->op[1].kind == OP_INT) {
-		uncover(d);
 	} else {
 		return false;
 	}

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { OUT_OF_MEMORY = 2, RECURSION_STACK = 16 << 10, MAX_STACK = 16 << 20, MAX_CHAIN = 64 };
+enum { OUT_OF_MEMORY = 2, RECURSION_STACK = 16 << 10, ALLOCA_STACK = 16 << 10, MAX_STACK = 16 << 20, MAX_CHAIN = 64 };
 
 /* It runs the operation behind it. */
 static bool wraps(const struct decoder *d, const struct op *o)
@@ -262,6 +262,11 @@ static int decode_body(
 	decode_slots(d);
 	if (d->failed)
 		goto no_memory;
+	for (uint32_t k = 0; k < f->ninsns && !c->dynamic_stack; k++)
+		c->dynamic_stack = !strcmp(f->insns[k].m->opcode, "alloca");
+	d->stack = c->dynamic_stack ? slot_new(d, 4) : NONE;
+	if (c->dynamic_stack)
+		emit_x(d, x_stack_enter)->d = d->stack;
 	spill_params(d);
 	for (uint32_t k = 0; k < f->ninsns && !d->failed; k++) {
 		d->insn_op[k] = d->nops;
@@ -269,6 +274,8 @@ static int decode_body(
 	}
 	d->i = NULL;
 	d->insn_op[f->ninsns] = d->nops;
+	if (c->dynamic_stack && !f->entry)
+		emit_x(d, x_stack_leave)->a = d->stack;
 	emit_x(d, f->entry ? x_exit : x_ret);
 	if (!d->failed)
 		resolve(d);
@@ -375,6 +382,10 @@ int decode_function(struct engine_module *m, struct ptx_func *f, struct engine_e
 			}
 	}
 	uint64_t stack = stack_of(todo, n, pointers, need);
+	bool dynamic = false;
+	for (unsigned k = 0; k < n; k++)
+		dynamic |= todo[k]->code->dynamic_stack;
+	stack += dynamic ? ALLOCA_STACK : 0;
 	f->code->stack_bytes = (uint32_t)(stack < MAX_STACK ? stack : MAX_STACK);
 	f->code->decoded = true;
 out:

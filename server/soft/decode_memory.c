@@ -153,12 +153,40 @@ static void access(struct decoder *d, bool load, const struct ptx_operand *where
 	o->e = s[3];
 }
 
+/* ld.b128 and st.b128: a vector of two halves. */
+static bool load_store_pair(struct decoder *d, bool load)
+{
+	const struct ptx_insn *i = d->i;
+	uint32_t s[2];
+	if (i->nop < 2 || !only_mods(i->m, harmless, sizeof harmless) || i->m->vec != 1)
+		return false;
+	const struct ptx_operand *where = &i->op[load ? 1 : 0];
+	bool param = i->m->nspaces && i->m->space[0] == SP_PARAM;
+	if (!where->addr || param || !pair_slots(d, &i->op[load ? 0 : 1], s))
+		return false;
+	struct address a = address(d, where, i->m->nspaces ? i->m->space[0] : SP_GENERIC);
+	bool whole = !a.shared && watched(d);
+	struct op *o = whole ? emit_x(d, x_pair)
+			     : emit_name(d, "%s_%c_b64_v2", load ? "ld" : "st", a.shared ? 's' : 'g');
+	if (whole) {
+		o->x = 2 | (load ? PAIR_LOAD : 0u);
+		o->y = 8;
+	}
+	o->a = a.slot;
+	o->imm = a.off;
+	o->d = s[0];
+	o->b = s[1];
+	return true;
+}
+
 static void load_store(struct decoder *d, bool load)
 {
 	const struct ptx_insn *i = d->i;
 	const struct ptx_mnem *m = i->m;
 	unsigned t = m->types[0];
 	bool hint = has(d, MOD_L2HINT);
+	if (t == T_B128 && m->ntypes == 1 && load_store_pair(d, load))
+		return;
 	if (i->nop != 2u + hint || m->ntypes != 1 || m->nspaces > 1 || t == T_B128 || t == T_PRED ||
 		!ptx_type_bytes(t) || !only_mods(m, harmless, sizeof harmless)) {
 		uncover(d);
@@ -215,6 +243,31 @@ static int operation(const struct decoder *d)
 	return -1;
 }
 
+/* atom.exch.b128 and atom.cas.b128. */
+static bool atomic_pair(struct decoder *d, int op)
+{
+	const struct ptx_insn *i = d->i;
+	unsigned values = op == ATOM_CAS ? 2 : 1;
+	uint32_t to[2], v[2][2] = {{NONE, NONE}, {NONE, NONE}};
+	if (op_is(d, "red") || (op != ATOM_CAS && op != ATOM_EXCH) ||
+		i->nop != 2 + values + (has(d, MOD_L2HINT) ? 1u : 0u) || !i->op[1].addr || i->m->nspaces > 1 ||
+		!pair_slots(d, &i->op[0], to))
+		return false;
+	for (unsigned k = 0; k < values; k++)
+		if (!pair_slots(d, &i->op[2 + k], v[k]))
+			return false;
+	struct address a = address(d, &i->op[1], i->m->nspaces ? i->m->space[0] : SP_GENERIC);
+	struct op *o = emit_x(d, x_atom_pair);
+	o->d = to[0];
+	o->a = a.slot;
+	o->b = v[0][0];
+	o->c = v[1][0];
+	o->imm = a.off;
+	o->x = to[1] - to[0];
+	o->y = a.shared;
+	return true;
+}
+
 bool decode_atomic(struct decoder *d)
 {
 	bool red = op_is(d, "red");
@@ -226,6 +279,11 @@ bool decode_atomic(struct decoder *d)
 	const struct ptx_insn *i = d->i;
 	const struct ptx_mnem *m = i->m;
 	int op = operation(d);
+	if (m->types[0] == T_B128 && m->ntypes == 1) {
+		if (!only_mods(m, known, sizeof known) || !atomic_pair(d, op))
+			uncover(d);
+		return true;
+	}
 	unsigned t = m->types[0], sources = op == ATOM_CAS ? 2 : 1, first = red ? 0 : 1, n = m->vec;
 	bool pairs = t == T_F16X2 || t == T_BF16X2;
 	if (op < 0 || m->ntypes != 1 || !only_mods(m, known, sizeof known) || t == T_B128 ||

@@ -17,7 +17,7 @@ static bool no_target(const struct ptx_insn *i)
 {
 	static const char *const names[] = {"st", "red", "bra", "brx", "membar", "fence", "ret", "exit",
 		"trap", "nanosleep", "prefetch", "prefetchu", "cp", "sust", "stmatrix", "discard",
-		"applypriority", "setmaxnreg"};
+		"applypriority", "setmaxnreg", "stackrestore", "sured"};
 	for (unsigned k = 0; k < sizeof names / sizeof *names; k++)
 		if (!strcmp(i->m->opcode, names[k]))
 			return true;
@@ -306,7 +306,7 @@ static void colour(struct liveness *l)
 	uint32_t count[2] = {0, 0};
 	if (order && pools[0] && pools[1]) {
 		for (uint32_t r = 0; r < f->nregs; r++)
-			if (l->start[r] != NONE && !d->alias[r])
+			if (l->start[r] != NONE && !d->alias[r] && f->regs[r] != T_B128)
 				order[n++] = r;
 		qsort_r(order, n, sizeof *order, by_start, l->start);
 		for (uint32_t k = 0; k < n; k++) {

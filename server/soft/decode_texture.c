@@ -56,15 +56,16 @@ static bool values(
 static bool texture(struct decoder *d, struct texture_op *x)
 {
 	static const uint8_t known[] = {MOD_G1D, MOD_G2D, MOD_G3D, MOD_A1D, MOD_A2D, MOD_LEVEL, MOD_GRAD,
-		MOD_RIGHT, MOD_BFRAG, MOD_AFRAG};
+		MOD_RIGHT, MOD_GFRAG, MOD_BFRAG, MOD_AFRAG};
 	const struct ptx_insn *i = d->i;
 	const struct ptx_mnem *m = i->m;
-	bool gather = op_is(d, "tld4");
+	bool gather = op_is(d, "tld4"), dual = i->nop && i->op[0].dual;
+	unsigned at = dual ? 2 : 1;
 	unsigned n = has(d, MOD_LEVEL)  ? 3
 		     : has(d, MOD_GRAD) ? 4
 					: 2; /* without mipmaps there is one level */
-	if (m->unknown || !only_mods(m, known, sizeof known) || m->ntypes != 2 || i->nop != n ||
-		i->op[0].dual || !shape(d, x))
+	if (m->unknown || !only_mods(m, known, sizeof known) || m->ntypes != 2 || i->nop != n + dual ||
+		!shape(d, x))
 		return false;
 	if ((m->types[0] != T_F32 && m->types[0] != T_S32 && m->types[0] != T_U32) ||
 		(m->types[1] != T_F32 && m->types[1] != T_S32))
@@ -72,11 +73,13 @@ static bool texture(struct decoder *d, struct texture_op *x)
 	x->what = gather ? TEX_GATHER : TEX_FETCH;
 	x->whole = m->types[1] == T_S32;
 	x->reads_float = m->types[0] == T_F32;
-	x->component = has(d, MOD_BFRAG) ? 2 : has(d, MOD_AFRAG) ? 3 : 0;
+	x->component = has(d, MOD_GFRAG) ? 1 : has(d, MOD_BFRAG) ? 2 : has(d, MOD_AFRAG) ? 3 : 0;
 	if (gather && (x->whole || x->dimensions != 2 ||
-			      !(has(d, MOD_RIGHT) || has(d, MOD_BFRAG) || has(d, MOD_AFRAG))))
+			      !(has(d, MOD_RIGHT) || has(d, MOD_GFRAG) || has(d, MOD_BFRAG) || has(d, MOD_AFRAG))))
 		return false;
-	return place(d, x, &i->op[1]) && values(d, x, &i->op[0], true, 4);
+	if (dual) /* is it there? without sparse arrays everything is */
+		emit3(d, "mov_pred", target(d, &i->op[1], 4, false), constant(d, ~0u, 4), NONE, NONE);
+	return place(d, x, &i->op[at]) && values(d, x, &i->op[0], true, 4);
 }
 
 static bool query(struct decoder *d, struct texture_op *x)

@@ -39,7 +39,7 @@ struct engine_function_info {
 	int max_threads;                /* .maxntid product, or 1024 */
 	unsigned required[3];           /* .reqntid, or 0,0,0 */
 	int ptx_version;                /* of the .target directive: 10 * major + minor; 0: none */
-	const char *uncovered;          /* first instruction that the engine lacks, "tex.2d.v4.f32.f32 at line 12"; NULL: runnable */
+	const char *uncovered;          /* instructions that the engine lacks, "tex.2d.v4.f32.f32 at line 12, ..."; NULL: runnable */
 };
 const struct engine_function_info *engine_function_info(const struct engine_function *f);
 

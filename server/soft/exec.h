@@ -70,6 +70,7 @@ struct code {
 	uint32_t shared_bytes; /* static; entries */
 	uint32_t dynamic_base; /* where dynamic shared memory starts */
 	bool barriers;
+	bool dynamic_stack; /* has alloca */
 	bool param_address; /* the kernel takes the address of a parameter */
 	struct param_words *params, *rets;
 	char *uncovered;
@@ -148,6 +149,7 @@ struct warp {
 	struct frame *free_frames; /* linked by up; their constants are set */
 	uint32_t nframes;
 	uint64_t wake_ns; /* EV_SLEEP */
+	uint32_t stack_used[LANES]; /* by alloca: bytes from the end of each lane's stack down */
 	uint32_t lanes_bits; /* what lanes_mask says */
 	_Alignas(64) int32_t lanes_mask[LANES];
 	_Alignas(64) int32_t pred_mask[LANES];

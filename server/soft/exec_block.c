@@ -181,7 +181,9 @@ static int handle(struct warp *w, struct split *s, bool *yield)
 		s->pc = w->at + 1;
 		*yield = true;
 		return 0;
-	case EV_CALL: return frame_call(w);
+	case EV_CALL: /* calls count as backward branches do: a recursion may be as long as a loop */
+		*yield = --w->budget < 0;
+		return frame_call(w);
 	case EV_RET: frame_return(w); return 0;
 	case EV_EXIT:
 		w->exited |= s->mask;
@@ -367,6 +369,7 @@ static void warp_start(struct block *b, unsigned k, enum fill fill)
 	w->forced = -1;
 	w->wake_ns = 0;
 	w->nframes = 0;
+	memset(w->stack_used, 0, sizeof w->stack_used);
 	w->local_stride = b->local_stride;
 	w->local_base =
 		b->memory + ((b->shared_bytes + 255) & ~255ull) + (uint64_t)k * LANES * b->local_stride;

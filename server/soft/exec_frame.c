@@ -179,6 +179,17 @@ static struct ptx_func *callee(struct warp *w, struct split *s, const struct cal
 	return ir_func_at(w->block->launch->module, first);
 }
 
+/* What alloca has taken of the fullest stack of these lanes. */
+static uint32_t stack_taken(const struct warp *w, uint32_t lanes)
+{
+	uint32_t most = 0;
+	for (; lanes; lanes &= lanes - 1) {
+		uint32_t used = w->stack_used[__builtin_ctz(lanes)];
+		most = used > most ? used : most;
+	}
+	return most;
+}
+
 int frame_call(struct warp *w)
 {
 	struct split *s = &w->split[w->cur];
@@ -197,11 +208,12 @@ int frame_call(struct warp *w)
 	const struct code *c = f->code;
 	uint32_t local = s->f->local + s->f->code->local_bytes;
 	struct frame *n = NULL;
-	if (local + c->local_bytes <= w->local_stride || !c->local_bytes)
+	uint64_t top = w->local_stride - stack_taken(w, s->mask);
+	if (local + c->local_bytes <= top || !c->local_bytes)
 		n = frame_new(w, c, local);
 	if (!n) {
 		w->block->launch->error_line = w->at->line;
-		return local + c->local_bytes > w->local_stride || w->nframes >= MAX_FRAMES ? LAUNCH_FAILED
+		return local + c->local_bytes > top || w->nframes >= MAX_FRAMES ? LAUNCH_FAILED
 											    : OUT_OF_MEMORY;
 	}
 	n->code = c;

@@ -21,6 +21,38 @@ static void copy(void *to, const void *from, unsigned bytes)
 		_mm_store_si128((__m128i *)to, _mm_load_si128((const __m128i *)from));
 }
 
+/* d: where the old value goes, its upper half x bytes behind; b: the value; c: CAS: what is stored when b is
+ * there, or NONE; y: a shared address. The upper halves of b and c are a slot behind. */
+__attribute__((target("cx16"))) const struct op *x_atom_pair(struct warp *w, const struct op *o)
+{
+	enum { HALF = 8 * LANES };
+	FOR_LANES(w, l)
+	{
+		uint64_t at = o->y ? (uint32_t)(REG(w, uint32_t, o->a)[l] + (uint32_t)o->imm)
+				   : REG(w, uint64_t, o->a)[l] + (uint64_t)o->imm;
+		uint64_t lo = o->y ? 0 : w->mem_lo, end = o->y ? w->shared_size : w->mem_hi;
+		if ((at < lo || at > end || end - at < 16) && (o->y || soft_reach(&at, 1, 16)))
+			return warp_fault(w, o, ILLEGAL_ADDRESS);
+		if (at & 15)
+			return warp_fault(w, o, MISALIGNED_ADDRESS);
+		unsigned __int128 *p = o->y ? (void *)(w->shared + at) : (void *)at;
+		unsigned __int128 b = REG(w, uint64_t, o->b)[l] |
+				      (unsigned __int128)REG(w, uint64_t, o->b + HALF)[l] << 64,
+				  old = 0, seen;
+		if (o->c != UINT32_MAX) {
+			unsigned __int128 c = REG(w, uint64_t, o->c)[l] |
+					      (unsigned __int128)REG(w, uint64_t, o->c + HALF)[l] << 64;
+			old = __sync_val_compare_and_swap(p, b, c);
+		} else {
+			while ((seen = __sync_val_compare_and_swap(p, old, b)) != old)
+				old = seen;
+		}
+		REG(w, uint64_t, o->d)[l] = (uint64_t)old;
+		REG(w, uint64_t, o->d + o->x)[l] = (uint64_t)(old >> 64);
+	}
+	return o + 1;
+}
+
 const struct op *x_pair(struct warp *w, const struct op *o)
 {
 	bool load = o->x & PAIR_LOAD;

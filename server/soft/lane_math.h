@@ -289,6 +289,17 @@ static inline uint32_t f2b_rz(float x)
 	uint32_t u = f32_bits(x);
 	return (u & 0x7fffffff) > 0x7f800000 ? 0x7fff : u >> 16;
 }
+static inline uint32_t f2b_dir(float x, int down)
+{
+	uint32_t h = f2b_rz(x);
+	if (b2f(h) == x || h == 0x7fff)
+		return h;
+	return (h >> 15) == (uint32_t)down ? h + 1 : h;
+}
+static inline uint32_t sat_f16(uint32_t h)
+{
+	return (h & 0x7fff) > 0x7c00 || h & 0x8000 ? 0 : h > 0x3c00 ? 0x3c00 : h;
+}
 /* a * b + c of halves, exact product, the sum rounded to odd. */
 static inline double fma_odd(float a, float b, float c)
 {

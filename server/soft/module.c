@@ -60,11 +60,16 @@ static bool acceptable(const struct engine_function_info *f, struct jit *jit)
 	if (f->param_bytes > PARAMETERS_MOST)
 		jit_error(jit, "entry %s: parameters take %zu bytes, more than %d", f->name, f->param_bytes,
 			PARAMETERS_MOST);
-	else if (f->uncovered && !opcode_known(f->uncovered))
-		jit_error(jit, "entry %s: %s is no PTX instruction", f->name, f->uncovered);
-	else
-		return true;
-	return false;
+	for (const char *next, *p = f->uncovered; p; p = next) {
+		if (!opcode_known(p)) {
+			jit_error(jit, "entry %s: %.*s is no PTX instruction", f->name,
+				(int)strcspn(p, ","), p);
+			return false;
+		}
+		next = strstr(p, ", ");
+		next = next ? next + 2 : NULL;
+	}
+	return f->param_bytes <= PARAMETERS_MOST;
 }
 
 CUresult module_load(

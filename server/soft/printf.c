@@ -223,10 +223,13 @@ static size_t conversion(struct text *t, const char *f, size_t left, uint64_t ar
 
 int printf_lane(struct printf_buffer *b, uint64_t format, uint64_t args)
 {
-	size_t len = device_text(format, MAX_FORMAT), at = 0;
-	struct text t = {.s = malloc(MAX_TEXT)};
-	if (!t.s)
+	static __thread char *scratch; /* kept: reading the kernel's text may end in a fault, and never come back */
+	if (!scratch)
+		scratch = malloc(MAX_TEXT);
+	if (!scratch)
 		return -1;
+	size_t len = device_text(format, MAX_FORMAT), at = 0;
+	struct text t = {.s = scratch};
 	const char *f = (const char *)format;
 	for (size_t i = 0; i < len;) {
 		if (f[i] == '%') {
@@ -256,6 +259,5 @@ int printf_lane(struct printf_buffer *b, uint64_t format, uint64_t args)
 		waiting += t.n;
 	}
 	pthread_mutex_unlock(&lock);
-	free(t.s);
 	return r;
 }

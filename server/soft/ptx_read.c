@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { INVALID_PTX = 218, UNSUPPORTED_PTX_VERSION = 222, OUT_OF_MEMORY = 2 };
+enum { INVALID_PTX = 218, MAX_TARGET = 1000, UNSUPPORTED_PTX_VERSION = 222, OUT_OF_MEMORY = 2 };
 
 /* .section name { ... } */
 void parse_skip_section(struct parser *p)
@@ -45,8 +45,12 @@ static void version(struct parser *p)
 static void target(struct parser *p)
 {
 	do {
-		if (p->l.t.kind == TK_NAME && p->l.t.n > 3 && !memcmp(p->l.t.s, "sm_", 3))
-			p->u->target = atoi(p->l.t.s + 3);
+		const char *s = p->l.t.s; /* no NUL ends it */
+		unsigned sm = 0;
+		for (uint32_t k = 3; p->l.t.kind == TK_NAME && k < p->l.t.n && s[k] >= '0' && s[k] <= '9'; k++)
+			sm = sm < MAX_TARGET ? sm * 10 + (unsigned)(s[k] - '0') : sm;
+		if (sm && !memcmp(s, "sm_", 3))
+			p->u->target = (int)sm;
 		lex_next(&p->l);
 	} while (lex_accept(&p->l, ','));
 }

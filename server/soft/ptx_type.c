@@ -170,6 +170,7 @@ static const struct {
 	{"%total_smem_size", SR_TOTAL_SMEM},
 	{"%aggr_smem_size", SR_AGGR_SMEM},
 	{"%dynamic_smem_size", SR_DYNAMIC_SMEM},
+	{"%current_graph_exec", SR_CLUSTER_ZERO},
 	{"%clusterid.x", SR_CTAID_X},
 	{"%clusterid.y", SR_CTAID_Y},
 	{"%clusterid.z", SR_CTAID_Z},

@@ -14,7 +14,7 @@ typedef uint64_t model(const struct test *t, const uint64_t *in);
 
 struct test {
 	char mnemonic[96];
-	char before[128]; /* text in front of the instruction */
+	char before[640]; /* text in front of the instruction */
 	char type[6][16]; /* of the result and the operands; #5: a literal */
 	unsigned n;
 	model *model;
@@ -31,6 +31,7 @@ unsigned type_bits(const char *t);
 void define_integer(void);
 void define_float(void);
 void define_convert(void);
+void define_wide(void);
 static inline bool starts(const struct test *t, const char *s)
 {
 	return !__builtin_strncmp(t->mnemonic, s, __builtin_strlen(s));

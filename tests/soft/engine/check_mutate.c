@@ -1,19 +1,55 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* check_mutate COUNT[:SEED] FILE.ptx ...: PTX arrives from a client, so whatever the text is, the engine must read,
- * decode and run it or say no, in bounded time. Each round changes a text in a few places, loads it, decodes
- * every kernel and runs them; the sanitizers watch. Time per round is checked.
+/* check_mutate COUNT[:FIRST] FILE.ptx ...: PTX arrives from a client, so whatever the text is, the engine must read,
+ * decode and run it or say no, in bounded time and memory. Input number n, which depends on n and the files alone, is a
+ * text changed in a few places, with pieces of the other texts in it; it is loaded, its kernels are decoded, and some of
+ * them run. The sanitizers watch; a second of processor time is the most that an input may take. A file with many
+ * kernels counts as many texts of one kernel each. MUTATE_LAST names a file that always holds the number of the
+ * current input, MUTATE_TEXT one where its text is left.
  *
  * Thread rule: one thread; the engine has its own workers. */
+#include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/time.h>
 #include <time.h>
+#include <unistd.h>
 #include "server/soft/engine.h"
 #include "server/soft/memory.h"
 
-enum { MAX_TEXT = 4 << 20, BUFFER = 1 << 16, MAX_SECONDS = 20 };
+enum {
+	MAX_FILE = 16 << 20,
+	MAX_TEXT = 1 << 20,
+	MAX_PIECES = 1 << 16,
+	BUFFER = 1 << 16,
+	LARGE = 32 << 10, /* from here on a file is taken kernel by kernel */
+	MAX_KERNELS = 2, /* that run */
+	GROWTH_MB = 512, /* of the process above what it had after the first inputs */
+	WARM = 64,
+	ASLEEP = 30, /* seconds of the clock: a wait without an end uses no processor time */
+};
+#define SECONDS 1.0
 
-static uint64_t state = 88172645463325252ull;
+/* A text is a head that all kernels of its file have, and a body. */
+struct piece {
+	const char *head, *body;
+	size_t head_n, n;
+};
+static struct piece pieces[MAX_PIECES];
+static uint32_t npieces;
+static volatile uint64_t *current;
+
+/* What was freed is kept a while by the sanitizer; that is not memory which the engine holds. */
+const char *__asan_default_options(void);
+const char *__asan_default_options(void)
+{
+	return "quarantine_size_mb=16";
+}
+
+static uint64_t state;
 static uint32_t random_below(uint32_t n)
 {
 	state ^= state << 13;
@@ -22,27 +58,34 @@ static uint32_t random_below(uint32_t n)
 	return n ? (uint32_t)(state >> 20) % n : 0;
 }
 
-static double seconds(void)
+/* Neighbouring numbers must not give similar sequences. */
+static void seed(uint64_t n)
 {
-	struct timespec t;
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+	n += 0x9e3779b97f4a7c15ull;
+	n = (n ^ n >> 30) * 0xbf58476d1ce4e5b9ull;
+	n = (n ^ n >> 27) * 0x94d049bb133111ebull;
+	state = (n ^ n >> 31) | 1;
+}
+
+static bool is_break(char c)
+{
+	return c && strchr(" \t\n,;[]{}()", c);
 }
 
 /* The start of a token near a random place. */
 static size_t token(const char *s, size_t n)
 {
 	size_t i = random_below((uint32_t)n);
-	while (i < n && strchr(" \t\n,;[]{}()", s[i]))
+	while (i < n && is_break(s[i]))
 		i++;
-	while (i > 0 && !strchr(" \t\n,;[]{}()", s[i - 1]))
+	while (i > 0 && !is_break(s[i - 1]))
 		i--;
 	return i;
 }
 
 static size_t token_end(const char *s, size_t n, size_t i)
 {
-	while (i < n && !strchr(" \t\n,;[]{}()", s[i]))
+	while (i < n && !is_break(s[i]))
 		i++;
 	return i;
 }
@@ -56,111 +99,256 @@ static size_t replace(char *s, size_t n, size_t from, size_t to, const char *wit
 	return n - (to - from) + len;
 }
 
+/* A line or a token of any text. */
+static size_t other(char *to, size_t room, bool line)
+{
+	const struct piece *p = &pieces[random_below(npieces)];
+	size_t a, e;
+	if (line) {
+		a = random_below((uint32_t)p->n);
+		while (a > 0 && p->body[a - 1] != '\n')
+			a--;
+		e = a;
+		while (e < p->n && p->body[e] != '\n')
+			e++;
+	} else {
+		a = token(p->body, p->n);
+		e = token_end(p->body, p->n, a);
+	}
+	size_t len = e - a < room ? e - a : room;
+	memcpy(to, p->body + a, len);
+	return len;
+}
+
 static size_t mutate(char *s, size_t n)
 {
 	static const char *const words[] = {"0xffffffffffffffff", "4294967295", "-1", "0", "1000000000",
-		".b8", ".b128", ".f16x2", ".v4", "{", "}", "[", "]", "(", ")", ";", "ret", "%r1", "%d1",
-		"%p1", ".param", ".shared", ".global", "numbers", "recurse", "bra", "call", ".align 65536",
-		"0f7F800000", "@%p1", "|", "<1000000>", "/*", "\"", ".reg .b32 %r<1048575>;", ":", "bar.sync",
-		"_", "!", "%clock64", "dyn", "exit"};
-	char tmp[256];
-	size_t a = token(s, n), ae = token_end(s, n, a), b = token(s, n), be = token_end(s, n, b), len;
+		".b8", ".b128", ".f16x2", ".v4", ".v8", "{", "}", "[", "]", "(", ")", ";", "ret", "%r1",
+		"%d1", "%p1", ".param", ".shared", ".global", ".local", "numbers", "recurse", "bra", "call",
+		".align 65536", "0f7F800000", "@%p1", "|", "<1000000>", "/*", "\"",
+		".reg .b32 %r<1048575>;", ":", "bar.sync", "_", "!", "%clock64", "dyn", "exit", ".f32", ".f64",
+		".u64", ".pred", "END", "targets", "4096", "255", "31"};
+	char tmp[512];
+	size_t a = token(s, n), ae = token_end(s, n, a), len;
 	const char *w = words[random_below(sizeof words / sizeof *words)];
-	switch (random_below(8)) {
+	switch (random_below(12)) {
 	case 0: s[random_below((uint32_t)n)] = (char)random_below(256); return n;
 	case 1: return replace(s, n, a, ae, w, strlen(w));
 	case 2: return replace(s, n, a, a, w, strlen(w));
 	case 3: return replace(s, n, a, ae, "", 0);
 	case 4: /* one token in another's place: mostly still a program */
 	case 5:
+	case 6: {
+		size_t b = token(s, n), be = token_end(s, n, b);
 		len = be - b < sizeof tmp ? be - b : sizeof tmp;
 		memcpy(tmp, s + b, len);
 		return replace(s, n, a, ae, tmp, len);
-	case 6:
+	}
+	case 7: return replace(s, n, a, ae, tmp, other(tmp, sizeof tmp, false));
+	case 8:
+	case 9: { /* an instruction of another text between two of this one */
+		while (a > 0 && s[a - 1] != '\n')
+			a--;
+		len = other(tmp, sizeof tmp - 1, true);
+		tmp[len++] = '\n';
+		return replace(s, n, a, a, tmp, len);
+	}
+	case 10: {
+		size_t b = token(s, n);
 		len = random_below(200);
 		len = b + len > n ? n - b : len;
 		memcpy(tmp, s + b, len);
 		return replace(s, n, a, a, tmp, len);
+	}
 	default: return random_below(20) ? n : random_below((uint32_t)n);
 	}
 }
 
-static void run(struct engine_module *m, uint64_t buffer)
+static void launch(const struct engine_function *f, uint64_t buffer)
 {
 	static uint64_t params[1 << 12];
+	const struct engine_function_info *info = engine_function_info(f);
+	if (info->param_bytes > sizeof params || info->shared_bytes > 1 << 20)
+		return;
 	for (unsigned i = 0; i < sizeof params / sizeof *params; i++)
 		params[i] = buffer;
 	params[1] = 100;
-	struct engine_function *f;
-	for (unsigned i = 0; (f = engine_function_at(m, i)); i++) {
-		const struct engine_function_info *info = engine_function_info(f);
-		if (info->param_bytes > sizeof params || info->shared_bytes > 1 << 20)
-			continue;
-		struct engine_launch l = {.function = f,
-			.grid = {2, 1, 1},
-			.block = {random_below(2) ? 64 : 37, 1, 1},
-			.cluster = {1, 1, 1},
-			.dynamic_shared = 64,
-			.params = params,
-			.time_limit_s = 0.2,
-			.cooperative = !random_below(4)};
-		struct engine_error error;
-		engine_launch(&l, &error);
+	struct engine_launch l = {.function = f,
+		.grid = {random_below(8) ? 1 : 2, 1, 1},
+		.block = {random_below(2) ? 64 : 37, 1, 1},
+		.cluster = {1, 1, 1},
+		.dynamic_shared = 64,
+		.params = params,
+		.time_limit_s = 0.02,
+		.cooperative = !random_below(8)};
+	struct engine_error error;
+	engine_launch(&l, &error);
+}
+
+static void run(struct engine_module *m, uint64_t buffer)
+{
+	unsigned n = 0;
+	while (engine_function_at(m, n))
+		n++;
+	for (unsigned k = 0; n && k < (n < MAX_KERNELS ? n : MAX_KERNELS); k++)
+		launch(engine_function_at(m, n <= MAX_KERNELS ? k : random_below(n)), buffer);
+}
+
+static double cpu_seconds(void)
+{
+	struct timespec t;
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+	return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+static long resident_mb(void)
+{
+	long pages = 0, total;
+	FILE *f = fopen("/proc/self/statm", "r");
+	if (!f || fscanf(f, "%ld %ld", &total, &pages) != 2)
+		pages = -1;
+	if (f)
+		fclose(f);
+	return pages < 0 ? -1 : pages * (sysconf(_SC_PAGESIZE) >> 10) >> 10;
+}
+
+static void too_long(int sig)
+{
+	(void)sig;
+	char line[128];
+	int n = snprintf(line, sizeof line, "FAILED input %llu takes more than %.1f s of the processor or %d s of time\n",
+		(unsigned long long)*current, SECONDS, ASLEEP);
+	if (write(STDOUT_FILENO, line, (size_t)n) == n)
+		abort(); /* with a core, or a debugger's place */
+	_exit(1);
+}
+
+static void watch(double seconds)
+{
+	struct itimerval t = {
+		.it_value = {(time_t)seconds, (suseconds_t)((seconds - (double)(time_t)seconds) * 1e6)}};
+	setitimer(ITIMER_PROF, &t, NULL);
+	alarm(t.it_value.tv_sec ? ASLEEP : 0);
+}
+
+static void add_piece(const char *head, size_t head_n, const char *body, size_t n)
+{
+	if (npieces < MAX_PIECES && n && head_n + n < MAX_TEXT)
+		pieces[npieces++] = (struct piece){head, body, head_n, n};
+}
+
+static bool read_file(const char *name)
+{
+	char *text = malloc(MAX_FILE + 1);
+	FILE *f = fopen(name, "r");
+	size_t n = f && text ? fread(text, 1, MAX_FILE, f) : 0;
+	if (f)
+		fclose(f);
+	if (!n)
+		return false;
+	text[n] = 0;
+	static const char entry[] = "\n.visible .entry";
+	char *first = n > LARGE ? strstr(text, entry) : NULL;
+	if (!first) {
+		add_piece("", 0, text, n);
+		return true;
+	}
+	for (char *p = first + 1, *next; p; p = next) {
+		next = strstr(p, entry);
+		next = next ? next + 1 : NULL;
+		add_piece(text, (size_t)(first + 1 - text), p, next ? (size_t)(next - p) : strlen(p));
+	}
+	return true;
+}
+
+static bool try(const char *text, size_t len, uint64_t buffer, struct engine_error *error)
+{
+	char *exact = malloc(len + !len); /* no byte behind it, so that a read past its end is seen */
+	if (!exact)
+		exit(1);
+	memcpy(exact, text, len);
+	const char *one = exact;
+	struct engine_module *m;
+	bool ok = !engine_module_load(&one, &len, 1, &m, error);
+	if (ok) {
+		run(m, buffer);
+		engine_module_unload(m);
+	}
+	free(exact);
+	return ok;
+}
+
+static void keep(const char *name, const char *text, size_t n)
+{
+	FILE *f = name ? fopen(name, "w") : NULL;
+	if (f) {
+		fwrite(text, 1, n, f);
+		fclose(f);
 	}
 }
 
 int main(int argc, char **argv)
 {
-	unsigned count = argc > 1 ? (unsigned)atoi(argv[1]) : 100, loaded = 0, rounds = 0;
-	const char *seed = argc > 1 ? strchr(argv[1], ':') : NULL;
-	state += count * 977ull + (seed ? strtoull(seed + 1, NULL, 10) * 0x9e3779b97f4a7c15ull : 0);
-	char *original = malloc(MAX_TEXT), *text = malloc(MAX_TEXT);
-	if (!original || !text || soft_mem_init((size_t)1 << 30))
+	unsigned count = argc > 1 ? (unsigned)atoi(argv[1]) : 100, loaded = 0;
+	const char *colon = argc > 1 ? strchr(argv[1], ':') : NULL, *last = getenv("MUTATE_LAST");
+	uint64_t first = colon ? strtoull(colon + 1, NULL, 10) : 0;
+	int fd = last ? open(last, O_RDWR | O_CREAT | O_TRUNC, 0600) : -1;
+	if (fd >= 0 && ftruncate(fd, 8))
 		return 1;
-	engine_init(2);
+	current = mmap(NULL, 8, PROT_READ | PROT_WRITE, fd < 0 ? MAP_PRIVATE | MAP_ANONYMOUS : MAP_SHARED, fd, 0);
+	static char text[MAX_TEXT];
+	if (current == MAP_FAILED || soft_mem_init((size_t)256 << 20))
+		return 1;
+	engine_init(1);
 	engine_set_printf_fifo(4096);
 	uint64_t buffer = soft_alloc(BUFFER, 256);
-	for (int a = 2; a < argc; a++) {
-		FILE *f = fopen(argv[a], "r");
-		size_t n = f ? fread(original, 1, MAX_TEXT, f) : 0;
-		if (f)
-			fclose(f);
-		for (unsigned i = 0; n && i <= count; i++) {
-			memcpy(text, original, n);
-			size_t len = n;
-			for (unsigned k = i ? 1 + random_below(2) : 0; k && len; k--)
-				len = mutate(text, len);
-			char *exact = malloc(len + 1); /* so that a read past its end is seen */
-			if (!exact)
-				return 1;
-			memcpy(exact, text, len);
-			const char *one = exact;
-			struct engine_module *m;
-			struct engine_error error;
-			double start = seconds();
-			FILE *last = getenv("MUTATE_LAST") ? fopen(getenv("MUTATE_LAST"), "w") : NULL;
-			if (last) {
-				fwrite(exact, 1, len, last);
-				fclose(last);
-			}
-			if (!engine_module_load(&one, &len, 1, &m, &error)) {
-				run(m, buffer);
-				loaded++;
-				engine_module_unload(m);
-			} else if (!i) {
-				printf("FAILED %s: %u: %s\n", argv[a], error.line, error.text);
-				return 1;
-			}
-			free(exact);
-			rounds++;
-			if (seconds() - start > MAX_SECONDS) {
-				printf("FAILED %s: round %u took %.1f s\n", argv[a], i, seconds() - start);
-				return 1;
-			}
+	struct engine_error error;
+	for (int a = 2; a < argc; a++)
+		if (!read_file(argv[a])) {
+			printf("FAILED %s: nothing to read\n", argv[a]);
+			return 1;
+		}
+	signal(SIGPROF, too_long);
+	signal(SIGALRM, too_long);
+	for (uint32_t i = 0; i < npieces; i++) { /* what is not changed has to load, or the rest says nothing */
+		const struct piece *p = &pieces[i];
+		if (first && i)
+			break;
+		memcpy(text, p->head, p->head_n);
+		memcpy(text + p->head_n, p->body, p->n);
+		seed(i);
+		if (!try(text, p->head_n + p->n, buffer, &error)) {
+			printf("FAILED text %u as it is: %u: %s\n", i, error.line, error.text);
+			return 1;
 		}
 	}
-	printf("%u mutated texts, %u of them loaded and ran or failed as they should\n", rounds, loaded);
-	free(original);
-	free(text);
+	long before = 0;
+	double longest = 0;
+	for (uint64_t i = first; npieces && i < first + count; i++) {
+		*current = i;
+		seed(i);
+		const struct piece *p = &pieces[random_below(npieces)];
+		memcpy(text, p->head, p->head_n);
+		memcpy(text + p->head_n, p->body, p->n);
+		size_t len = p->head_n + p->n;
+		for (unsigned k = 1 + random_below(3); k && len; k--)
+			len = mutate(text, len);
+		keep(getenv("MUTATE_TEXT"), text, len);
+		double start = cpu_seconds();
+		watch(SECONDS);
+		loaded += try(text, len, buffer, &error);
+		watch(0);
+		double took = cpu_seconds() - start;
+		longest = took > longest ? took : longest;
+		if (i - first < WARM)
+			before = resident_mb();
+		else if (i % 16 == 0 && resident_mb() > before + GROWTH_MB) {
+			printf("FAILED input %llu: %ld MiB in use, %ld before\n", (unsigned long long)i,
+				resident_mb(), before);
+			return 1;
+		}
+	}
+	printf("%u changed texts, %u of them loaded and ran or failed as they should; %.0f ms at most, %ld MiB\n",
+		count, loaded, longest * 1e3, resident_mb());
 	return 0;
 }

@@ -282,6 +282,17 @@ void define_convert(void)
 	one(".rn", "bf16", "f32");
 	one(".rz", "bf16", "f32");
 	one(".rn", "bf16", "f64");
+	one(".rm", "bf16", "f32");
+	one(".rp", "bf16", "f32");
+	for (int k = 1; k < 4; k++)
+		for (int a = 2; a < 8; a++) {
+			one(rounds[k], "f16", ints[a]);
+			one(rounds[k], "bf16", ints[a]);
+		}
+	for (int k = 1; k < 4; k++) {
+		one(rounds[k], "f16", "f64");
+		one(rounds[k], "bf16", "f64");
+	}
 	define("cvt.rn.f16x2.f32", "f16x2:f32,f32", m_pair, 0);
 	define("cvt.rz.f16x2.f32", "f16x2:f32,f32", m_pair, 0);
 	define("cvt.rn.bf16x2.f32", "bf16x2:f32,f32", m_pair, 0);
