@@ -14,10 +14,10 @@ cc=(${CC:-gcc} -std=gnu11 -O1 -g -fsanitize=address -fsanitize=undefined -fround
 libraries=("$work/asan/obj/wire/log.o" -llz4 -lzstd -lm -lpthread)
 # shellcheck disable=SC2086
 "${cc[@]}" -o "$work/mutate" tests/soft/engine/check_mutate.c $objects "${libraries[@]}" &&
-	"${cc[@]}" -o "$work/insn" tests/soft/engine/check_insn.c tests/soft/engine/model_*.c $objects "${libraries[@]}" &&
+	"${cc[@]}" -o "$work/insn" tests/soft/engine/check_insn.c tests/soft/engine/{model_*,device_soft,golden}.c $objects "${libraries[@]}" &&
 	"${cc[@]}" -o "$work/images" tests/soft/driver/images.c server/soft/image.c wire/log.c -llz4 -lzstd || fail "the build"
 export UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 SCUDAFS_LOG=error
-"$work/insn" text >"$work/insn.ptx" || fail "the kernels of the conformance test"
+"$work/insn" text "$work/insn.ptx" || fail "the kernels of the conformance test"
 ASAN_OPTIONS=hard_rss_limit_mb=3000 timeout 3600 "$work/images" "$count" || fail "fat binaries"
 
 # Two processes, each with every second part, which begins with a fresh process.

@@ -39,7 +39,7 @@ for simd in sse2 avx2 avx512; do
 	"$tmp/warp" $simd
 done
 build mutate tests/soft/engine/check_mutate.c
-"$tmp/insn" text >"$tmp/insn.ptx"
+"$tmp/insn" text "$tmp/insn.ptx"
 "$tmp/mutate" "${MUTATE_COUNT:-20000}" tests/soft/engine/*.ptx "$tmp/insn.ptx"
 if command -v nvcc >/dev/null; then
 	build kernels tests/soft/engine/check_kernels.c

@@ -2,8 +2,8 @@
 /* Instruction conformance: one small kernel per mnemonic, made from a table, run over edge and random values
  * with full warps, partial warps and single lanes, and compared with the scalar models of model.c, which
  * share no code with the engine. Prints how many mnemonics were covered. `check_insn sse2|avx2|avx512` picks
- * the build of the handlers; `check_insn list` prints the mnemonics, `check_insn text` the
- * kernels; SHOWN is how many wrong lanes of a case are
+ * the build of the handlers; `check_insn list` prints the mnemonics, `check_insn text FILE` writes
+ * the kernels; SHOWN is how many wrong lanes of a case are
  * printed. Linked with device_cuda.c it runs on a GPU.
  *
  * Thread rule: one thread. */
@@ -374,15 +374,17 @@ int main(int argc, char **argv)
 	text = malloc(TEXT);
 	if (getenv("SHOWN"))
 		shown = (unsigned)atoi(getenv("SHOWN"));
-	if (!text || !device_open(argc > 1 ? argv[1] : NULL) || !golden_open())
+	if (!text)
 		return 1;
 	for (unsigned k = 0; k < ntests; k++) {
 		kernel(k, &tests[k]);
 		start[k + 1] = used;
 	}
-	if (argc > 1 && !strcmp(argv[1], "text"))
-		return !save(argc > 2 ? argv[2] : "/dev/stdout");
 	if (argc > 2 && !save(argv[2]))
+		return 1;
+	if (argc > 2 && !strcmp(argv[1], "text"))
+		return 0;
+	if (!device_open(argc > 1 ? argv[1] : NULL) || !golden_open())
 		return 1;
 	if (!device_load(head, text, start, ntests))
 		return 1;

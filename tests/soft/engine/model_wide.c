@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Scalar models of what is wider than 64 bits, and of memory taken from the stack: the values go through the
- * instruction under test in the text in front, and come out as one number.
+ * instruction under test in the text in front, and come out as one number. The label in front names the case.
  *
  * Thread rule: one thread. */
 #include <string.h>
@@ -44,29 +44,29 @@ static uint64_t m_alloca(const struct test *t, const uint64_t *in)
 void define_wide(void)
 {
 	static const char result[] = "u64:!u64,!u64,#%d8,#%d9";
-	define_before(".reg .b128 %q<2>; mov.b128 %q0,{%d5,%d6}; mov.b128 %q1,%q0; mov.b128 {%d8,%d9},%q1;",
+	define_before("copy: .reg .b128 %q<2>; mov.b128 %q0,{%d5,%d6}; mov.b128 %q1,%q0; mov.b128 {%d8,%d9},%q1;",
 		"sub.u64", result, m_difference);
-	define_before(".reg .b128 %q<2>; mov.b128 %q0,{%d5,%d6}; mov.b128 {%d6,%d5},%q0;", "sub.u64",
+	define_before("swap: .reg .b128 %q<2>; mov.b128 %q0,{%d5,%d6}; mov.b128 {%d6,%d5},%q0;", "sub.u64",
 		"u64:!u64,!u64,#%d5,#%d6", m_swapped);
-	define_before(TILE "st.shared.b128 [%r15],%q0; ld.shared.b128 %q1,[%r15]; mov.b128 {%d8,%d9},%q1;",
+	define_before("shared: " TILE "st.shared.b128 [%r15],%q0; ld.shared.b128 %q1,[%r15]; mov.b128 {%d8,%d9},%q1;",
 		"sub.u64", result, m_difference);
-	define_before(".reg .b128 %q<2>; .local .align 16 .b8 t[32]; mov.b128 %q0,{%d5,%d6}; st.local.b128 "
+	define_before("local: .reg .b128 %q<2>; .local .align 16 .b8 t[32]; mov.b128 %q0,{%d5,%d6}; st.local.b128 "
 		      "[t+16],%q0; ld.local.b128 %q1,[t+16]; mov.b128 {%d8,%d9},%q1;",
 		"sub.u64", result, m_difference);
-	define_before(TILE "mov.u64 %d10,tile; cvta.shared.u64 %d10,%d10; cvt.u64.u32 %d11,%r14; add.u64 "
+	define_before("generic: " TILE "mov.u64 %d10,tile; cvta.shared.u64 %d10,%d10; cvt.u64.u32 %d11,%r14; add.u64 "
 			   "%d10,%d10,%d11; st.relaxed.gpu.b128 [%d10],%q0; ld.acquire.sys.b128 %q1,[%d10]; "
 			   "mov.b128 {%d8,%d9},%q1;",
 		"sub.u64", result, m_difference);
-	define_before(TILE "mov.b128 %q1,{%d6,%d5}; st.shared.b128 [%r15],%q0; atom.shared.exch.b128 "
+	define_before("exchange: " TILE "mov.b128 %q1,{%d6,%d5}; st.shared.b128 [%r15],%q0; atom.shared.exch.b128 "
 			   "%q2,[%r15],%q1; ld.shared.b128 %q3,[%r15]; mov.b128 {%d8,%d9},%q2; mov.b128 "
 			   "{%d10,%d11},%q3; sub.u64 %d8,%d8,%d9; sub.u64 %d9,%d10,%d11; mul.lo.u64 "
 			   "%d9,%d9,2; neg.s64 %d9,%d9;",
 		"sub.u64", result, m_swapped);
-	define_before(TILE "mov.b128 %q1,{%d5,%d7}; mov.b128 %q2,{%d7,%d5}; st.shared.b128 [%r15],%q0; "
+	define_before("compare: " TILE "mov.b128 %q1,{%d5,%d7}; mov.b128 %q2,{%d7,%d5}; st.shared.b128 [%r15],%q0; "
 			   "atom.relaxed.gpu.shared.cas.b128 %q3,[%r15],%q1,%q2; mov.b128 {%d8,%d9},%q3; "
 			   "ld.shared.b128 %q3,[%r15]; mov.b128 {%d10,%d11},%q3; mad.lo.u64 %d10,%d10,3,%d11;",
 		"add.u64", "u64:!u64,!u64,!u64,#%d10,#%d8", m_compare);
-	define_before(".reg .b64 %t; stacksave.u64 %t; rem.u64 %d8,%d5,64; add.u64 %d8,%d8,1; shl.b64 %d9,%d8,3; "
+	define_before("stack: .reg .b64 %t; stacksave.u64 %t; rem.u64 %d8,%d5,64; add.u64 %d8,%d8,1; shl.b64 %d9,%d8,3; "
 		      "alloca.u64 %d10,%d9,16; cvta.local.u64 %d10,%d10; mov.u64 %d11,0; "
 		      "F: shl.b64 %d12,%d11,3; add.u64 %d12,%d10,%d12; add.u64 %d13,%d6,%d11; st.u64 [%d12],%d13; "
 		      "add.u64 %d11,%d11,1; setp.lt.u64 %p1,%d11,%d8; @%p1 bra F; mov.u64 %d14,0; "
