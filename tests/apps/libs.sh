@@ -22,12 +22,12 @@ find_in() # ROOT LIBRARY: prints "INCLUDE LIBRARY-FILE" when both are there
 }
 find_library() # LIBRARY
 {
-	local r
+	local r package
 	find_in "$cuda" "$1" && return
 	[ -n "$roots" ] || roots=$(python3 -c 'import nvidia; [print(p) for p in nvidia.__path__]' 2>/dev/null || echo /nonexistent)
 	for r in $roots; do
-		for r in "$r"/*/; do
-			find_in "${r%/}" "$1" && return
+		for package in "$r"/*/; do
+			find_in "${package%/}" "$1" && return
 		done
 	done
 	return 1

@@ -8,6 +8,7 @@
 #     tests/device/run.sh [STEP...]     build apps conformance shared bench micro smi torch torchbench, all unless named;
 #                                       `native` alone runs what needs no build of ours: programs and conformance natively;
 #                                       `frameworks` runs tests/device/frameworks.sh with what FRAMEWORKS names (all of it);
+#                                       `leaks` runs tests/device/leaks.sh;
 #                                       `table` (five minutes) and `network` (five minutes) are run only when named
 #
 # Needs root (the mount) and /dev/fuse.
@@ -361,6 +362,15 @@ frameworks()
 	keep
 }
 
+leaks()
+{
+	local all=${SECONDS_IN_ALL:-150}
+	mkdir -p "$results/leaks"
+	RESULTS=$results/leaks SECONDS_IN_ALL=$all timeout -k 10 $((all + 110)) tests/device/leaks.sh </dev/null 2>&1 | tee "$results/leaks.log"
+	[ "${PIPESTATUS[0]}" = 0 ] || bad "leaks: $(tail -n 1 "$results/leaks.log")"
+	keep
+}
+
 [ $# -gt 0 ] || set -- build apps conformance bench shared micro smi torch torchbench
 say "$(nvidia-smi -L 2>/dev/null | head -n 1), $jobs processors, /dev/fuse $([ -e /dev/fuse ] && echo there || echo missing)"
 case " $* " in *" native "* | *" apps "* | *" conformance "* | *" bench "* | *" table "* | *" network "*) build_apps ;; esac
@@ -369,7 +379,7 @@ for s; do
 	native) apps_native; conformance_native ;;
 	apps) apps_native; apps_mounted ;;
 	conformance) conformance_native; conformance_mounted ;;
-	build | shared | bench | table | network | micro | smi | torch | torchbench | frameworks) "$s" ;;
+	build | shared | bench | table | network | micro | smi | torch | torchbench | frameworks | leaks) "$s" ;;
 	*) say "no step $s"; exit 2 ;;
 	esac
 done
