@@ -8,6 +8,7 @@
 #include "server/soft/handlers.h"
 #include "server/soft/ir.h"
 
+enum { MAX_SHAPES = 8 };
 enum { SLOT32 = 4 * LANES, SLOT64 = 8 * LANES, NO_SLOT = -1, MAX_TEMPS = 96, CONST_BUCKETS = 256 };
 #define NONE UINT32_MAX
 
@@ -25,6 +26,13 @@ struct widen {
 	uint32_t temp, reg;
 	uint8_t from, to;
 	bool sign;
+};
+
+/* An address register whose shape an operation has found out; see decode_shape.c. */
+struct shape {
+	uint32_t slot, op, cell; /* cell 0: nobody has asked for it yet */
+	unsigned step;
+	bool shared;
 };
 
 struct decoder {
@@ -49,7 +57,11 @@ struct decoder {
 	uint32_t cc; /* slot of the carry flag */
 	uint32_t stack; /* slot of what alloca had taken when the function began */
 	const struct ptx_insn *i;
+	struct shape shapes[MAX_SHAPES];
+	unsigned nshapes, next_shape;
+	bool *labelled; /* instructions with a label */
 	bool uncovered; /* this instruction */
+	bool plain; /* this one: lanes can neither part nor meet at it */
 	bool failed; /* out of memory */
 	bool indirect; /* the function calls through a register */
 	const struct handler_pair *handlers;
@@ -102,6 +114,12 @@ bool decode_flow(struct decoder *d);
 bool decode_warp(struct decoder *d);
 bool decode_matrix(struct decoder *d);
 bool decode_texture(struct decoder *d);
+/* decode_shape.c: after the emission of a load or store; after each instruction (plain: lanes can neither part
+ * nor meet there). */
+void shape_access(struct decoder *d, uint32_t slot, bool shared, unsigned step);
+void shape_forget(struct decoder *d, bool plain);
+/* The registers of an instruction: uses first, then definitions. */
+void insn_registers(const struct ptx_insn *i, void (*visit)(void *arg, uint32_t reg, bool def), void *arg);
 /* decode_slots.c: which registers share a slot. */
 void decode_slots(struct decoder *d);
 static inline bool op_is(const struct decoder *d, const char *s)

@@ -63,7 +63,7 @@ static void instruction(struct decoder *d, uint32_t index)
 {
 	const struct ptx_insn *i = &d->f->insns[index];
 	d->i = i;
-	d->uncovered = false;
+	d->uncovered = d->plain = false;
 	d->used32 = d->used64 = d->nwiden = 0;
 	uint32_t pred = i->pred ? reg_slot(d, i->pred - 1) : NONE;
 	if (op_is(d, "bra")) {
@@ -85,20 +85,22 @@ static void instruction(struct decoder *d, uint32_t index)
 		struct op *o = emit(d, i->pred_neg ? H_bra_if : H_bra_ifnot);
 		o->a = pred;
 	}
-	if (i->nop && i->op[0].kind == OP_REG && d->alias[i->op[0].reg] == i)
+	d->plain = i->nop && i->op[0].kind == OP_REG && d->alias[i->op[0].reg] == i;
+	if (d->plain)
 		return; /* a copy that nobody has to make */
 	uint32_t first = d->nops, fixups = d->nfixups;
 	/* What these say beyond their opcode is about orders that always hold here. */
 	bool lax = op_is(d, "fence") || op_is(d, "membar") || op_is(d, "griddepcontrol") ||
 		   op_is(d, "prefetch") || op_is(d, "pmevent");
-	bool known = (!i->m->unknown || lax) &&
-		     (decode_arith(d) || decode_convert(d) || decode_memory(d) || decode_atomic(d) ||
-			     decode_flow(d) || decode_warp(d) || decode_matrix(d) || decode_texture(d));
-	if (!known)
+	bool read = !i->m->unknown || lax;
+	d->plain = read && (decode_arith(d) || decode_convert(d) || decode_memory(d));
+	if (!d->plain && !(read && (decode_atomic(d) || decode_flow(d) || decode_warp(d) || decode_matrix(d) ||
+					   decode_texture(d))))
 		uncover(d);
 	if (!d->uncovered)
 		finish_widen(d);
 	if (d->uncovered) {
+		d->plain = false;
 		d->nops = first;
 		d->nfixups = fixups;
 		emit_x(d, x_uncovered);
@@ -232,6 +234,7 @@ static void decoder_free(struct decoder *d)
 	free(d->ops);
 	free(d->reg_slot);
 	free(d->insn_op);
+	free(d->labelled);
 	free(d->alias);
 	free(d->uses);
 	free(d->fixups);
@@ -251,8 +254,11 @@ static int decode_body(
 	d->handlers = handlers_pick();
 	d->reg_slot = malloc((f->nregs + 1) * sizeof *d->reg_slot);
 	d->insn_op = malloc((f->ninsns + 1) * sizeof *d->insn_op);
-	if (!d->reg_slot || !d->insn_op)
+	d->labelled = calloc(f->ninsns + 1, sizeof *d->labelled);
+	if (!d->reg_slot || !d->insn_op || !d->labelled)
 		goto no_memory;
+	for (uint32_t k = 0; k < f->nlabels; k++)
+		d->labelled[f->labels[k]] = true;
 	memset(d->reg_slot, 0xff, f->nregs * sizeof *d->reg_slot);
 	mark_addressed(f);
 	layout_local(d);
@@ -270,7 +276,10 @@ static int decode_body(
 	spill_params(d);
 	for (uint32_t k = 0; k < f->ninsns && !d->failed; k++) {
 		d->insn_op[k] = d->nops;
+		if (d->labelled[k])
+			shape_forget(d, false);
 		instruction(d, k);
+		shape_forget(d, d->plain);
 	}
 	d->i = NULL;
 	d->insn_op[f->ninsns] = d->nops;

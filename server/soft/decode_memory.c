@@ -151,6 +151,8 @@ static void access(struct decoder *d, bool load, const struct ptx_operand *where
 	o->b = s[1];
 	o->c = s[2];
 	o->e = s[3];
+	if (!whole)
+		shape_access(d, a.slot, a.shared, n * bytes);
 }
 
 /* ld.b128 and st.b128: a vector of two halves. */

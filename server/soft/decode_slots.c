@@ -34,8 +34,7 @@ static void operand(const struct ptx_operand *o, bool def, visit *v, void *arg, 
 		operand(&o->vec[k], def && !o->addr, v, arg, depth + 1);
 }
 
-/* Uses first, then definitions. */
-static void each(const struct ptx_insn *i, visit *v, void *arg)
+void insn_registers(const struct ptx_insn *i, visit *v, void *arg)
 {
 	bool none = no_target(i);
 	if (!strcmp(i->m->opcode, "call"))
@@ -234,7 +233,7 @@ static void solve(struct liveness *l)
 		l->now_def = l->def + (uint64_t)b * l->words;
 		for (uint32_t k = l->blocks[b].first; k <= l->blocks[b].last; k++) {
 			l->kill = !f->insns[k].pred;
-			each(&f->insns[k], into_sets, l);
+			insn_registers(&f->insns[k], into_sets, l);
 		}
 		memcpy(l->in + (uint64_t)b * l->words, l->now_use, l->words * sizeof(uint64_t));
 	}
@@ -271,7 +270,7 @@ static void intervals(struct liveness *l)
 	for (uint32_t b = 0; b < l->nblocks; b++) {
 		for (uint32_t k = l->blocks[b].first; k <= l->blocks[b].last; k++) {
 			l->at = k;
-			each(&f->insns[k], extend, l);
+			insn_registers(&f->insns[k], extend, l);
 		}
 		for (int side = 0; side < 2; side++) {
 			const uint64_t *set = (side ? l->out : l->in) + (uint64_t)b * l->words;
@@ -338,7 +337,7 @@ void decode_slots(struct decoder *d)
 	}
 	struct counts c = {d, defs};
 	for (uint32_t k = 0; k < f->ninsns; k++)
-		each(&f->insns[k], count, &c);
+		insn_registers(&f->insns[k], count, &c);
 	find_aliases(d, defs);
 	if (!f->ninsns || !f->nregs || !find_blocks(&l) || (uint64_t)l.nblocks * l.words * 4 > MAX_WORDS)
 		goto out;

@@ -190,7 +190,6 @@ struct launch {
 	const struct code *code;
 	struct engine_module *module;
 	uint64_t blocks; /* of the grid */
-	_Atomic uint64_t next; /* block to start */
 	_Atomic int error;
 	_Atomic uint32_t error_line;
 	uint64_t deadline_ns;
@@ -202,7 +201,12 @@ struct launch {
 	bool queued, started;
 	struct launch *queue;
 	pthread_cond_t finished;
+	/* What all workers write; the rest is read at every block, from a cache line that stays. */
+	_Alignas(64) _Atomic uint64_t next; /* block to start */
 };
+
+/* y of a vector load or store: a cell of the register file that has the shape of the addresses. */
+enum { SHAPE_KEPT = 1, SHAPE_KEEP = 2, SHAPE_FLAGS = 3 };
 
 /* The active lanes of the running split, lowest first. */
 #define FOR_LANES(w, l)                                                                                      \

@@ -28,6 +28,7 @@ device="tests/soft/engine/device_soft.c tests/soft/engine/golden.c"
 	build insn tests/soft/engine/check_insn.c tests/soft/engine/model_*.c $device
 	build memory tests/soft/engine/check_memory.c $device
 	build warp tests/soft/engine/check_warp.c $device
+	build shape tests/soft/engine/check_shape.c $device
 }
 # What an H200 gave (tests/soft/golden/record.sh).
 if [ -e tests/soft/golden/h200.txt ]; then
@@ -37,6 +38,7 @@ for simd in sse2 avx2 avx512; do
 	"$tmp/insn" $simd
 	"$tmp/memory" $simd
 	"$tmp/warp" $simd
+	"$tmp/shape" $simd
 done
 build mutate tests/soft/engine/check_mutate.c
 "$tmp/insn" text "$tmp/insn.ptx"
