@@ -357,7 +357,7 @@ nvmlReturn_t nvmlDeviceRemoveGpu_v2(nvmlPciInfo_t *pciInfo INOUT, nvmlDetachGpuS
 		nvmlPcieLinkState_t linkState) GUARDED;
 nvmlReturn_t nvmlDeviceDiscoverGpus(nvmlPciInfo_t *pciInfo INOUT) GUARDED;
 nvmlReturn_t nvmlDeviceGetFieldValues(nvmlDevice_t device, int valuesCount,
-		nvmlFieldValue_t *values INOUT COUNT(valuesCount));
+		nvmlFieldValue_t *values INOUT COUNT(valuesCount)) SHIM;
 nvmlReturn_t nvmlDeviceClearFieldValues(nvmlDevice_t device, int valuesCount,
 		nvmlFieldValue_t *values INOUT COUNT(valuesCount)) GUARDED;
 nvmlReturn_t nvmlDeviceGetVirtualizationMode(nvmlDevice_t device, nvmlGpuVirtualizationMode_t *pVirtualMode);

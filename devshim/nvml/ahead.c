@@ -12,6 +12,8 @@
 #define ENTRIES 256
 #define HEAD_MOST 2048          /* bytes of a question's arguments: larger ones are not asked ahead */
 
+#define AGAIN_MOST 4            /* times that a round asks the same question */
+
 struct question {
 	uint64_t order;             /* of the last time; 0: the entry is free */
 	int64_t asked;              /* ms */
@@ -50,12 +52,21 @@ static bool only_asks(unsigned id)
 	return strstr(name, "Get") && strncmp(name, "nvmlGpm", 7);
 }
 
-static struct question *find(const struct call *c)
+/* The entry of a question: the one whose turn it is, when a round asks it several times; NULL: it has none yet. */
+static struct question *find(const struct call *c, int64_t now)
 {
-	for (struct question *q = ahead.table; q < ahead.table + ENTRIES; q++)
-		if (q->order && q->id == c->id && q->len == c->out.len && !memcmp(q->head, c->out.buf, q->len))
-			return q;
-	return NULL;
+	struct question *first = NULL;
+	unsigned n = 0;
+
+	for (struct question *q = ahead.table; q < ahead.table + ENTRIES; q++) {
+		if (!q->order || q->id != c->id || q->len != c->out.len || memcmp(q->head, c->out.buf, q->len))
+			continue;
+		n++;
+		if (!first || q->order < first->order)
+			first = q;
+	}
+	/* All were asked in this round: this is once more. */
+	return first && now - first->asked < AHEAD_LOOP && n < AGAIN_MOST ? NULL : first;
 }
 
 /* A free entry, made free where there is none. */
@@ -124,7 +135,7 @@ bool ahead_ask(struct call *c, struct ahead_plan *p)
 	if (!only_asks(c->id) || c->thread != 1 || c->out.len > HEAD_MOST)
 		return false;
 	pthread_mutex_lock(&ahead.lock);
-	q = find(c);
+	q = find(c, now);
 	if (q && q->answer && now - q->fetched < AHEAD_FRESH) {
 		there = true;
 		c->large = q->answer;

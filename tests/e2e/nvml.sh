@@ -22,9 +22,10 @@ run_program nvml >"$work/nvml.out" 2>&1 || fail "nvml beside a program: $(cat "$
 tell holder
 expect holder 10 right
 
-# Eight lines of five questions: after the first, the four that follow are asked with the first.
+# Eight lines of seven questions: after the first, the six that follow are asked with the first.
 SCUDAFS_LOG=debug run_program nvml_loop >"$work/loop.out" 2>"$work/loop.err" || fail "nvml_loop: $(cat "$work/loop.out" "$work/loop.err")"
-[ "$(grep -c '4 questions are asked with nvmlDeviceGetMemoryInfo' "$work/loop.err")" = 7 ] || fail "not one round trip a line: $(cat "$work/loop.err")"
+[ "$(grep -c '6 questions are asked with nvmlDeviceGetMemoryInfo' "$work/loop.err")" = 7 ] || fail "not one round trip a line: $(cat "$work/loop.err")"
+[ "$(grep -c 'nvmlDeviceGet.* is asked alone' "$work/loop.err")" = 7 ] || fail "more than the first line's are asked alone: $(cat "$work/loop.err")"
 
 # A session that dies under a program.
 start_program watcher nvml wait
