@@ -35,16 +35,13 @@ CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode *m)
 		if (r)
 			return r;
 		put_i64(&c.out, *m);
-		r = call_wait(&c);
-		if (!r)
-			was = (CUstreamCaptureMode)get_i64(&c.in);
-		r = call_end(&c, r);
+		r = call_post(&c);
 		if (r)
 			return r;
 	}
 	mode = *m;
 	*m = was;
-	return r;
+	return CUDA_SUCCESS;
 }
 
 static CUresult begun(CUresult r)

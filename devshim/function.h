@@ -19,6 +19,7 @@ struct attributes {
 	struct attributes *next;
 	CUdevice device;
 	_Atomic uint32_t known; /* bit a: value[a] is right */
+	_Atomic uint32_t accepted; /* bit a: value[a] is what the program set last, and the driver took it */
 	_Atomic int value[ATTRIBUTES];
 };
 

@@ -8,7 +8,6 @@
 #include "devshim/device.h"
 #include "devshim/function.h"
 #include "devshim/handle.h"
-#include "devshim/occupancy.h"
 #include "wire/cuda.h"
 #include "cuda.calls.h"
 #include "cuda.remote.h"
@@ -46,12 +45,16 @@ CUresult cuKernelGetAttribute(int *pi, CUfunction_attribute attrib, CUkernel ker
 						      : remote_cuKernelGetAttribute(pi, attrib, kernel, dev);
 }
 
-/* Settings that the driver is known to take: a shared size within the device's limit, a carve-out in
- * percent. */
+/* Settings that the driver is known to take: what it took before, a shared size within the device's limit, a
+ * carve-out in percent. */
 static bool acceptable(const struct function *f, CUfunction_attribute a, int v, CUdevice dev)
 {
+	struct attributes *k = function_attributes(f, dev);
 	int fixed;
 
+	if (k && (unsigned)a < ATTRIBUTES && atomic_load_explicit(&k->accepted, memory_order_acquire) >> a & 1 &&
+		atomic_load_explicit(&k->value[a], memory_order_relaxed) == v)
+		return true;
 	switch ((int)a) {
 	case CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES:
 		return v >= 0 && function_attribute(f, CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES, dev, &fixed) &&
@@ -68,9 +71,9 @@ static void note_attribute(struct function *f, CUfunction_attribute a, int v, CU
 
 	if (k && (unsigned)a < ATTRIBUTES) {
 		atomic_store_explicit(&k->value[a], v, memory_order_relaxed);
+		atomic_fetch_or_explicit(&k->accepted, 1u << a, memory_order_release);
 		atomic_fetch_or_explicit(&k->known, 1u << a, memory_order_release);
 	}
-	occupancy_forget(f);
 }
 
 static CUresult finish_set(struct call *c, struct function *f, CUfunction_attribute a, int v, CUdevice dev)
@@ -126,7 +129,14 @@ CUresult cuKernelSetAttribute(CUfunction_attribute attrib, int val, CUkernel ker
 		return CUDA_ERROR_INVALID_HANDLE;
 	if (!put_device(&c, dev))
 		return CUDA_ERROR_INVALID_DEVICE;
-	return finish_set(&c, f, attrib, val, dev);
+	r = finish_set(&c, f, attrib, val, dev);
+	/* The function that the kernel is in a context has it, too. */
+	void *function = function_resolved(f, f->resolved_in);
+	struct function *alike = r || !function ? NULL : handle_data(HANDLE_CUfunction, function);
+
+	if (alike)
+		note_attribute(alike, attrib, val, dev);
+	return r;
 }
 
 static bool is_cache_config(CUfunc_cache v)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Occupancy: asked once per function and arguments. The calls that search a block size run their search
+/* Occupancy: asked once per function, arguments and what the function's attributes are set to, so that a program
+ * that sets them again and again is not asked anew each time. The calls that search a block size run their search
  * here, over those answers, because the application's function that tells the shared memory of a block
  * size runs in the application.
  *
@@ -16,13 +17,16 @@
 #include "cuda.calls.h"
 #include "cuda.remote.h"
 
+#define SETTABLE CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES /* and those behind it */
+
 enum question { BLOCKS, SHARED_SIZE, CLUSTERS, CLUSTER_SIZE };
 
 struct occupancy {
 	struct occupancy *next;
 	enum question question;
 	CUcontext ctx;
-	uint64_t a[11];
+	uint64_t a[6];
+	int set[ATTRIBUTES - SETTABLE]; /* the function's attributes that a program can set; -1: not known */
 	uint64_t answer;
 };
 #define ANSWERS 256 /* remembered per function */
@@ -44,16 +48,10 @@ void occupancy_free(struct function *f)
 	free_list(atomic_load(&f->occupancy));
 }
 
-void occupancy_forget(struct function *f)
-{
-	pthread_mutex_lock(&lock);
-	free_list(atomic_exchange(&f->occupancy, NULL));
-	pthread_mutex_unlock(&lock);
-}
-
 static bool same(const struct occupancy *a, const struct occupancy *b)
 {
-	return a->question == b->question && a->ctx == b->ctx && !memcmp(a->a, b->a, sizeof a->a);
+	return a->question == b->question && a->ctx == b->ctx && !memcmp(a->a, b->a, sizeof a->a) &&
+	       !memcmp(a->set, b->set, sizeof a->set);
 }
 
 static bool recall(struct function *f, struct occupancy *q)
@@ -100,6 +98,9 @@ static CUresult start(CUfunction func, struct function **f, struct occupancy *q,
 	memset(q, 0, sizeof *q);
 	q->question = what;
 	q->ctx = ctx->handle;
+	for (unsigned i = 0; i < sizeof q->set / sizeof *q->set; i++)
+		if (!function_attribute(*f, SETTABLE + i, ctx->device, &q->set[i]))
+			q->set[i] = -1;
 	return CUDA_SUCCESS;
 }
 

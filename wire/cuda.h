@@ -245,7 +245,7 @@ CUresult cuPointerGetAttributes(unsigned int numAttributes, CUpointer_attribute 
 		CUdeviceptr ptr) LOCAL SINCE(7000);
 CUresult cuStreamCreate(CUstream *phStream, unsigned int Flags) NEW SHIM SINCE(2000);
 CUresult cuStreamCreateWithPriority(CUstream *phStream, unsigned int flags, int priority) NEW SHIM SINCE(5050);
-CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode *mode INOUT) SHIM SINCE(10010);
+CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode *mode INOUT) SHIM ANYTIME SINCE(10010);
 CUresult cuStreamDestroy_v2(CUstream hStream DROP) SHIM UNLOST SINCE(4000);
 CUresult cuEventCreate(CUevent *phEvent, unsigned int Flags) NEW SHIM SINCE(2000);
 CUresult cuEventQuery(CUevent hEvent) SHIM SINCE(2000);
