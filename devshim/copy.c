@@ -379,6 +379,7 @@ uint64_t copy_note(const struct copy *k, struct context *context)
 	if (a) {
 		*a = (struct aside){.copy = *k, .context = context, .once = false};
 		id = upcall_new(run_aside, a, false, false);
+		atomic_store(&work_graphs_gate, true);
 		atomic_store(&in_graphs, true);
 	}
 	if (!id)

@@ -40,9 +40,9 @@ CUresult cuGraphLaunch(CUgraphExec hGraph, CUstream hStream)
 	} else {
 		r = call_post(&c);
 	}
-	/* A graph may hold host functions: what is behind it is treated as behind one. */
+	/* If a graph may hold host functions, what is behind this one is treated as behind one. */
 	if (!r)
-		work_gated(w, c.seq);
+		(atomic_load(&work_graphs_gate) ? work_gated : work_posted)(w, c.seq);
 	return r;
 }
 

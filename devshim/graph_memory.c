@@ -9,6 +9,7 @@
 #include "devshim/handle.h"
 #include "devshim/mirror.h"
 #include "devshim/range.h"
+#include "devshim/work.h"
 #include "wire/cuda.h"
 #include "wire/limits.h"
 #include "cuda.calls.h"
@@ -141,6 +142,7 @@ static CUresult use(const CUDA_BATCH_MEM_OP_NODE_PARAMS *p)
 		return r;
 	if (!p || !p->paramArray || p->count > LIMIT_ARRAY)
 		return CUDA_ERROR_INVALID_VALUE;
+	atomic_store(&work_graphs_gate, true);
 	for (unsigned i = 0; !r && i < p->count; i++)
 		if (p->paramArray[i].operation != CU_STREAM_MEM_OP_BARRIER &&
 			p->paramArray[i].operation != CU_STREAM_MEM_OP_FLUSH_REMOTE_WRITES)

@@ -12,6 +12,7 @@
 #include "devshim/function.h"
 #include "devshim/graph.h"
 #include "devshim/handle.h"
+#include "devshim/work.h"
 #include "wire/cuda.h"
 #include "wire/limits.h"
 #include "cuda.calls.h"
@@ -298,6 +299,14 @@ CUresult cuGraphExecMemcpyNodeSetParams(
 }
 
 /* ---- what a kernel node launches */
+
+/* The event may be recorded behind a host function. */
+CUresult cuGraphAddEventWaitNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies,
+	size_t numDependencies, CUevent event)
+{
+	atomic_store(&work_graphs_gate, true);
+	return remote_cuGraphAddEventWaitNode(phGraphNode, hGraph, dependencies, numDependencies, event);
+}
 
 CUresult cuGraphKernelNodeGetParams_v2(CUgraphNode hNode, CUDA_KERNEL_NODE_PARAMS *p)
 {

@@ -300,6 +300,8 @@ CUresult cuStreamWaitEvent(CUstream hStream, CUevent hEvent, unsigned int Flags)
 		return r;
 	struct work *from = atomic_load(&e->work);
 
+	if (Flags && work_capturing())
+		atomic_store(&work_graphs_gate, true);
 	/* What the other stream waits for, this one waits for now; of another process nothing is known. */
 	if (e->shared ||
 		(atomic_load(&e->gated) && (!from || atomic_load(&from->done) < atomic_load(&e->recorded))))
@@ -419,6 +421,7 @@ uint64_t host_function_note(CUhostFn fn, void *data)
 
 	if (h) {
 		*h = (struct host_function){.fn = fn, .data = data};
+		atomic_store(&work_graphs_gate, true);
 		id = upcall_new(run_host_function, h, false, true);
 	}
 	if (!id)

@@ -27,6 +27,7 @@ struct stream_set {
 };
 
 _Atomic int captures;
+_Atomic bool work_graphs_gate;
 static struct stream_set *_Atomic sets;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static _Atomic uint64_t newest; /* number of the newest record that gave any stream work */
@@ -158,6 +159,8 @@ void work_posted(struct work *w, uint64_t seq)
 
 void work_gated(struct work *w, uint64_t seq)
 {
+	if (work_capturing())
+		atomic_store_explicit(&work_graphs_gate, true, memory_order_relaxed);
 	if (!w)
 		return;
 	raise_to(&w->gate, seq);

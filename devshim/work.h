@@ -46,6 +46,9 @@ bool work_is_foreign(CUstream s);
 void work_posted(struct work *w, uint64_t seq);
 /* The same, and the work ends only when the program lets it. */
 void work_gated(struct work *w, uint64_t seq);
+/* Some graph may hold what ends only when the program lets it: a host function, a copy of the program's memory, a
+ * wait. What gates a stream while a capture is under way is taken for such a one. */
+extern _Atomic bool work_graphs_gate;
 /* True when an earlier host function may hold the stream. */
 bool work_is_gated(struct work *w);
 
