@@ -30,7 +30,8 @@ counted() # STATUS LAUNCHES SYNCHRONIZATIONS WAITED PROCESSES HOW: of 1,000 laun
 		assert s["calls"] == calls, calls
 		assert s["post"] == launches
 		assert s["waits"].pop("cuCtxSynchronize") == waited
-		assert set(s["waits"]) <= set(once) and s["waits"]["cuInit"] == programs, s["waits"]
+		# Whether a module brings its functions depends on what the server remembers of it.
+		assert set(s["waits"]) <= set(once + ["cuModuleGetFunction"]) and s["waits"]["cuInit"] == programs, s["waits"]
 		assert s["wait"] == sum(s["waits"].values()) + waited
 		assert s["local"] + s["cached"] + s["post"] + s["wait"] == sum(calls.values())
 		assert len(s["processes"]) == processes and s["processes"][0]["command"] == "counted"
