@@ -26,9 +26,9 @@ simd    := $(addprefix $(B)/obj/server/soft/handlers.,sse2.o avx2.o avx512.o)
 shim    := $(filter-out $(B)/obj/devshim/handshake.o,$(call objects,devshim))
 
 $(B)/bin/scudafs: $(call objects,mount scudafs) $(wire) $(call gen,names)
-$(B)/bin/scudafs: LIBS = $(shell pkg-config --libs fuse3 openssl jansson) -lpthread
+$(B)/bin/scudafs: LIBS = $(shell pkg-config --libs fuse3 openssl jansson) -llz4 -lpthread
 $(B)/bin/scuda-server: $(call objects,server) $(wire) $(call gen,serve driver calls) $(call gen_nvml,serve driver calls)
-$(B)/bin/scuda-server: LIBS = $(shell pkg-config --libs openssl) -ldl -lpthread
+$(B)/bin/scuda-server: LIBS = $(shell pkg-config --libs openssl) -llz4 -ldl -lpthread
 $(B)/obj/shim.o: $(sort $(shim) $(tables)) $(call gen,stubs)
 $(B)/lib/libcuda.so.1: $(B)/obj/shim.o $(codec) $(B)/obj/wire/image.o $(B)/obj/wire/digest.o $(call gen,entry procs calls names) $(B)/gen/cuda.map
 $(B)/lib/libcuda.so.1: LIBS = -Wl,--version-script=$(B)/gen/cuda.map -lpthread
@@ -106,7 +106,7 @@ $(B)/tests/tested.a: $(tested)
 	rm -f $@ && $(AR) qcs $@ $^
 $(unit): $(B)/tests/unit/%: $(B)/obj/tests/unit/%.o $(B)/tests/tested.a
 	@mkdir -p $(@D)
-	$(CC) $(CFLAGS) $(sanitize) -o $@ $^ $(shell pkg-config --libs check fuse3 openssl jansson) -ldl -lpthread
+	$(CC) $(CFLAGS) $(sanitize) -o $@ $^ $(shell pkg-config --libs check fuse3 openssl jansson) -llz4 -ldl -lpthread
 $(progs): $(B)/tests/e2e/%: tests/e2e/progs/%.c tests/e2e/progs/prog.h $(B)/lib/libcuda.so.1
 	@mkdir -p $(@D)
 	$(CC) -std=gnu11 -O1 -g $(WARN) $(sanitize) -D_GNU_SOURCE -I. -o $@ $< -L$(B)/lib -l:libcuda.so.1 -lpthread

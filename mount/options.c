@@ -10,7 +10,7 @@
 
 #define DEFAULT_PORT "9710"
 
-enum kind { KEY, LOG_FILE, ALLOW_OTHER, CHANNEL, FUSE, IGNORED };
+enum kind { KEY, LOG_FILE, COMPRESS, ALLOW_OTHER, CHANNEL, FUSE, IGNORED };
 
 static const struct option_name {
 	const char *name;
@@ -19,6 +19,7 @@ static const struct option_name {
 } names[] = {
 	{"key", KEY, true},
 	{"log", LOG_FILE, true},
+	{"compress", COMPRESS, true},
 	{"allow_other", ALLOW_OTHER, false},
 	{"channel", CHANNEL, true},
 	{"ro", FUSE, false},
@@ -105,6 +106,18 @@ static int add_fuse(struct options *o, const char *word)
 	return 0;
 }
 
+static int set_compress(struct options *o, const char *value)
+{
+	static const char *const words[] = {"auto", "on", "off"};
+
+	for (int i = 0; i < 3; i++)
+		if (!strcmp(value, words[i])) {
+			o->compress = (enum compress)i;
+			return 0;
+		}
+	return fail(EXIT_USAGE, "compress=%s: it is auto, on or off", value);
+}
+
 static int parse_word(struct options *o, const char *word, bool sloppy)
 {
 	size_t n = strcspn(word, "=");
@@ -121,6 +134,7 @@ static int parse_word(struct options *o, const char *word, bool sloppy)
 				names[i].valued ? "needs a value: -o NAME=VALUE" : "takes no value");
 		switch (names[i].kind) {
 		case KEY: return set_path(&o->key_file, value);
+		case COMPRESS: return set_compress(o, value);
 		case LOG_FILE: return set_path(&o->log_file, value);
 		case ALLOW_OTHER: o->allow_other = true; return 0;
 		case CHANNEL:
@@ -133,7 +147,8 @@ static int parse_word(struct options *o, const char *word, bool sloppy)
 	}
 	return sloppy ? 0
 		      : fail(EXIT_USAGE,
-				"there is no option '%.*s' (known: key=FILE, allow_other, log=FILE, channel=fuse, and "
+				"there is no option '%.*s' (known: key=FILE, allow_other, log=FILE, channel=fuse, "
+				"compress=auto|on|off, and "
 				"those of mount(8))",
 				(int)n, word);
 }

@@ -17,6 +17,7 @@
 #include <unistd.h>
 #include "mount/command.h"
 #include "mount/mounts.h"
+#include "wire/frame.h"
 #include "wire/log.h"
 
 int start_check(const char *dir)
@@ -59,6 +60,9 @@ static struct mount_options daemon_options(const struct options *o, const char *
 		.server_count = o->server_count,
 		.mountpoint = dir,
 		.key_file = o->key_file,
+		.session_flags = o->compress == COMPRESS_ON   ? PREAMBLE_PACK_ALWAYS
+				 : o->compress == COMPRESS_OFF ? 0
+							       : PREAMBLE_PACK,
 		.fuse_options = o->fuse,
 		.allow_other = o->allow_other,
 		.no_channel = o->no_channel,

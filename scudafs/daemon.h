@@ -10,6 +10,7 @@ struct mount_options {
 	size_t server_count;        /* 1 to MOUNT_SERVERS */
 	const char *mountpoint;
 	const char *key_file;       /* NULL: clear connections */
+	unsigned session_flags;     /* of the preambles of sessions: PREAMBLE_PACK, ... */
 	const char *fuse_options;   /* further -o options for libfuse, comma separated; NULL or "": none */
 	bool foreground;            /* keep the terminal, session and working directory of the caller */
 	bool no_channel;            /* programs get no shared memory */

@@ -12,6 +12,7 @@ struct key;
 /* Set before the loop starts, constant then. */
 struct ops_options {
 	const struct key *key;
+	unsigned flags;             /* of the preambles of sessions */
 	uid_t owner;
 	bool allow_other;
 	/* The kernel has answered: the tree is usable. */

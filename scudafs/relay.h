@@ -51,6 +51,7 @@ struct relay_options {
 	unsigned id;                /* from relay_new_id */
 	const char *address;        /* all of these are copied */
 	const struct key *key;      /* NULL: clear */
+	unsigned flags;             /* of the preamble */
 	uint64_t node;              /* of the opened file, and the number of its server */
 	unsigned server;
 	pid_t pid;                  /* the opener, any thread of it; 0 when not known */

@@ -64,6 +64,7 @@ struct relay {
 	char command[32];
 	char address[LIMIT_NAME + 16];
 	const struct key *key;      /* the daemon's, for ever */
+	unsigned flags;             /* of the preamble */
 	pthread_cond_t idle;        /* `writing` became false */
 	int wake_fd, pid_fd;
 	struct stream *stream;      /* set by the thread; closed by it when `writing` is false for good */

@@ -312,7 +312,7 @@ static void session_start(struct pending *p)
 	}
 	if (!c->pid) {
 		struct session_start start = {.id = c->id, .fd = p->fd, .share = pair[1], .report = report,
-				.driver = l.snapshot.choice, .cache = l.options->cache,
+				.driver = l.snapshot.choice, .cache = l.options->cache, .preamble = p->preamble.flags,
 			.fence = l.options->fence, .may_change = l.options->may_change, .snapshot = l.snapshot.blob,
 					.snapshot_len = l.snapshot.blob_len};
 

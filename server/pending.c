@@ -164,7 +164,7 @@ static const char *preamble_problem(const struct preamble *p)
 		return "this is not the scudafs protocol";
 	if (p->version != PROTOCOL_VERSION)
 		return "another version of the protocol";
-	if (p->flags & ~(PREAMBLE_TLS | PREAMBLE_MONITOR) || p->zero)
+	if (p->flags & ~(PREAMBLE_TLS | PREAMBLE_MONITOR | PREAMBLE_PACK | PREAMBLE_PACK_ALWAYS) || p->zero)
 		return "unknown flags in the preamble";
 	if (memcmp(p->routing, none, sizeof none))
 		return "joining a session is not offered";

@@ -316,6 +316,8 @@ static void accept_stream(struct session *s)
 	char client[LIMIT_NAME + 8];
 	int r = stream_accept(s->start->fd, s->start->keys, TIME_TLS, &stream, &identity, &why);
 
+	if (!r && s->start->preamble & (PREAMBLE_PACK | PREAMBLE_PACK_ALWAYS))
+		r = stream_pack(stream, s->start->preamble & PREAMBLE_PACK_ALWAYS);
 	/* No key stays in the memory of a process that runs the program's code. */
 	keys_free(s->start->keys);
 	if (r)

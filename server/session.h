@@ -17,6 +17,7 @@ struct session_start {
 	struct keys *keys;          /* NULL: clear; wiped once the handshake is done */
 	struct report *report;
 	struct driver_choice driver;
+	unsigned preamble;          /* its flags */
 	const char *cache;          /* folder of images, "" or NULL: none */
 	bool fence;
 	bool may_change;            /* see exec_may_change */

@@ -299,14 +299,30 @@ static int first_ping(struct stream *s, int64_t deadline, const char **why)
 	return f.kind == FRAME_PONG ? 0 : -EPROTO;
 }
 
+/* On the same host the link is memory: nothing is faster for being compressed. */
+static bool is_near(int fd)
+{
+	struct sockaddr_storage a;
+	socklen_t n = sizeof a;
+
+	if (getpeername(fd, (struct sockaddr *)&a, &n))
+		return true;
+	if (a.ss_family == AF_INET)
+		return ntohl(((struct sockaddr_in *)&a)->sin_addr.s_addr) >> 24 == 127;
+	if (a.ss_family == AF_INET6)
+		return IN6_IS_ADDR_LOOPBACK(&((struct sockaddr_in6 *)&a)->sin6_addr);
+	return true;
+}
+
 static int begin(struct stream *s, const struct key *key, unsigned flags, int64_t deadline, const char **why)
 {
-	struct preamble p = {.magic = PREAMBLE_MAGIC, .version = PROTOCOL_VERSION, .flags = flags};
+	struct preamble p = {.magic = PREAMBLE_MAGIC, .version = PROTOCOL_VERSION};
 	struct iovec v = {&p, sizeof p};
 	int r = transport_options(stream_fd(s), true);
 
-	if (key)
-		p.flags |= PREAMBLE_TLS;
+	if (flags & PREAMBLE_PACK && is_near(stream_fd(s)))
+		flags &= ~(unsigned)PREAMBLE_PACK;
+	p.flags = (uint8_t)(flags | (key ? PREAMBLE_TLS : 0));
 	r = r ? r : stream_write_all(s, &v, 1, deadline - transport_now_ms());
 	if (!r && key) {
 		*why = "the TLS handshake failed";
@@ -316,7 +332,12 @@ static int begin(struct stream *s, const struct key *key, unsigned flags, int64_
 		if (r == -EACCES)
 			*why = "the server refuses the key: its --keys file must have the same line";
 	}
-	return r ? r : first_ping(s, deadline, why);
+	r = r ? r : first_ping(s, deadline, why);
+	if (!r && flags & (PREAMBLE_PACK | PREAMBLE_PACK_ALWAYS)) {
+		s->pack = pack_create(flags & PREAMBLE_PACK_ALWAYS, false);
+		r = s->pack ? 0 : -ENOMEM;
+	}
+	return r;
 }
 
 /* What no step has a better word for, with the way out. */

@@ -14,6 +14,8 @@
 enum preamble_flags {
 	PREAMBLE_TLS = 1,           /* a TLS handshake follows */
 	PREAMBLE_MONITOR = 2,       /* tree values instead of a session */
+	PREAMBLE_PACK = 4,          /* behind each direction's first frame come blocks (wire/pack.c), compressed where that is faster */
+	PREAMBLE_PACK_ALWAYS = 8,   /* the same, compressed whatever the link is like */
 };
 struct preamble {
 	char magic[4];              /* "SCUD" */

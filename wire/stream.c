@@ -21,8 +21,6 @@
 #include "wire/keys.h"
 #include "wire/transport.h"
 
-#define IOV_MOST 16
-
 int64_t transport_now_ms(void)
 {
 	struct timespec t;
@@ -137,19 +135,25 @@ static ssize_t tls_read(struct stream *s, uint8_t *p, size_t n, bool block, int 
 	return got;
 }
 
+ssize_t transport_read(struct stream *s, void *p, size_t n, bool block, int timeout_ms)
+{
+	return s->ssl ? tls_read(s, p, n, block, timeout_ms) : transport_receive(s, p, n, block, timeout_ms);
+}
+
 ssize_t stream_read(struct stream *s, void *p, size_t n)
 {
-	return s->ssl ? tls_read(s, p, n, false, 0) : transport_receive(s, p, n, false, 0);
+	return s->pack ? pack_read(s, p, n, false, 0) : transport_read(s, p, n, false, 0);
 }
 
 ssize_t stream_read_wait(struct stream *s, void *p, size_t n, int timeout_ms)
 {
-	return s->ssl ? tls_read(s, p, n, true, timeout_ms) : transport_receive(s, p, n, true, timeout_ms);
+	return s->pack ? pack_read(s, p, n, true, timeout_ms) : transport_read(s, p, n, true, timeout_ms);
 }
 
 int stream_pending(const struct stream *s)
 {
-	return s->ssl && (SSL_pending(s->ssl) > 0 || s->in_pos < s->in_len);
+	return (s->ssl && (SSL_pending(s->ssl) > 0 || s->in_pos < s->in_len)) ||
+	       (s->pack && pack_pending(s->pack));
 }
 
 int stream_read_all(struct stream *s, void *p, size_t n, int timeout_ms)
@@ -258,7 +262,7 @@ static ssize_t tls_writev(struct stream *s, const struct iovec *v, int n)
 	return done ? (ssize_t)done : r;
 }
 
-ssize_t stream_writev(struct stream *s, const struct iovec *v, int n)
+ssize_t transport_writev(struct stream *s, const struct iovec *v, int n)
 {
 	struct msghdr m = {.msg_iov = (struct iovec *)v, .msg_iovlen = n};
 
@@ -274,11 +278,16 @@ ssize_t stream_writev(struct stream *s, const struct iovec *v, int n)
 	}
 }
 
+ssize_t stream_writev(struct stream *s, const struct iovec *v, int n)
+{
+	return s->pack ? pack_writev(s, v, n) : transport_writev(s, v, n);
+}
+
 int stream_write_all(struct stream *s, const struct iovec *v, int n, int timeout_ms)
 {
-	struct iovec rest[IOV_MOST], *at = rest;
+	struct iovec rest[STREAM_PIECES], *at = rest;
 
-	if (n > IOV_MOST)
+	if (n > STREAM_PIECES)
 		return -EINVAL;
 	memcpy(rest, v, n * sizeof *v);
 	while (n) {
@@ -375,6 +384,12 @@ int stream_accept(int fd, const struct keys *keys, int timeout_ms, struct stream
 	return 0;
 }
 
+int stream_pack(struct stream *s, bool always)
+{
+	s->pack = pack_create(always, true);
+	return s->pack ? 0 : -ENOMEM;
+}
+
 int stream_fd(const struct stream *s)
 {
 	return s->fd;
@@ -398,6 +413,7 @@ void stream_close(struct stream *s)
 	}
 	SSL_free(s->ssl);
 	SSL_CTX_free(s->context);
+	pack_free(s->pack);
 	free(s->in);
 	free(s->out);
 	free(s->plain);

@@ -6,6 +6,7 @@
  * Thread rule: one thread reads and one writes at a time, the two may be different threads; inside, the
  * TLS state has its own lock. */
 #pragma once
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -29,6 +30,10 @@ struct keys;
 int stream_accept(int fd, const struct keys *keys, int timeout_ms, struct stream **out,
 		const char **identity, const char **why);
 
+/* From the second frame of each direction on it is blocks that travel (wire/pack.c); `always`: compressed
+ * whatever the link is like. For the server, before the first frame; a client says so by its preamble's
+ * flags. 0 or -ENOMEM. */
+int stream_pack(struct stream *s, bool always);
 int stream_fd(const struct stream *s);
 /* Reads what is there, up to n bytes. Returns bytes > 0, 0 at the end of the connection, -EAGAIN, or
  * another -errno. */

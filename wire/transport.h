@@ -8,6 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
+#include <sys/uio.h>
 #include "wire/limits.h"
 
 #define STREAM_BUFFER (256u << 10)
@@ -22,12 +23,17 @@
 struct key;
 struct keys;
 
+#define STREAM_PIECES 16 /* of one write */
+
+struct pack;
+
 struct stream {
 	int fd;
 	bool blocking;              /* the socket; only reading that shall wait makes use of it */
 	int receive_ms;             /* SO_RCVTIMEO as last set */
 	SSL_CTX *context;
 	SSL *ssl;                   /* NULL: clear */
+	struct pack *pack;          /* NULL: frames as they are */
 	pthread_mutex_t lock;
 	size_t in_pos, in_len, out_pos, out_len;
 	size_t owed;                /* plaintext bytes in `out` that stream_writev has not told the caller */
@@ -52,6 +58,18 @@ size_t stream_unread(const struct stream *s, const void **p);
 int transport_wait(int fd, short events, int timeout_ms);
 /* One recv; block: at most timeout_ms. Bytes, 0 at the end, -EAGAIN or -ETIMEDOUT, or another -errno. */
 ssize_t transport_receive(struct stream *s, void *p, size_t n, bool block, int timeout_ms);
+/* What the connection carries, clear or under TLS, below pack.c: the results of stream_read and
+ * stream_writev. */
+ssize_t transport_read(struct stream *s, void *p, size_t n, bool block, int timeout_ms);
+ssize_t transport_writev(struct stream *s, const struct iovec *v, int n);
+
+/* wire/pack.c. `first`: the first frame in each direction goes as it is. The rest as of the stream. */
+struct pack *pack_create(bool always, bool first);
+void pack_free(struct pack *p);
+ssize_t pack_read(struct stream *s, void *p, size_t n, bool block, int timeout_ms);
+ssize_t pack_writev(struct stream *s, const struct iovec *v, int n);
+bool pack_pending(const struct pack *p);
+
 /* Sends the ciphertext in `out`. 0 when it is empty, -EAGAIN, or another -errno. */
 int transport_flush(struct stream *s);
 /* True when p starts like a FRAME_BYE rather than a TLS record. */

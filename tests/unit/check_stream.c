@@ -21,6 +21,7 @@
 #include "wire/keys.h"
 #include "wire/msg.h"
 #include "wire/stream.h"
+#include "wire/transport.h"
 
 static int listener;
 static char address[64];
@@ -64,6 +65,7 @@ enum behaviour { SERVE, BYE_FULL, BYE_KEY, GARBAGE, SILENT, CLOSE, PREAMBLE_THEN
 struct server {
 	enum behaviour behaviour;
 	bool use_keys;
+	unsigned flags;             /* of the client */
 	struct preamble preamble;
 	struct stream *stream;
 	char identity[LIMIT_NAME + 1];
@@ -121,6 +123,8 @@ static void *server_main(void *arg)
 		if (s->result)
 			return NULL;
 		snprintf(s->identity, sizeof s->identity, "%s", identity);
+		if (s->preamble.flags & (PREAMBLE_PACK | PREAMBLE_PACK_ALWAYS))
+			ck_assert_int_eq(stream_pack(s->stream, s->preamble.flags & PREAMBLE_PACK_ALWAYS), 0);
 		answer_ping(s);
 		return NULL;
 	case BYE_FULL:
@@ -155,7 +159,7 @@ static int meet(struct server *s, const struct key *key, struct stream **client,
 	int r;
 
 	ck_assert_int_eq(pthread_create(&s->thread, NULL, server_main, s), 0);
-	r = stream_connect(address, key, 0, 3000, client, why);
+	r = stream_connect(address, key, s->flags, 3000, client, why);
 	return r;
 }
 
@@ -281,7 +285,8 @@ END_TEST
 
 static uint8_t pattern(size_t i)
 {
-	return i * 131 ^ i >> 9;
+	/* Parts of it shrink, parts do not. */
+	return i >> 18 & 1 ? i >> 12 : (i * 131 ^ i >> 9) * 2654435761u >> 13;
 }
 
 struct side {
@@ -363,14 +368,18 @@ static void *reader(void *arg)
 
 START_TEST(both_ways)
 {
-	struct server s = {.behaviour = SERVE, .use_keys = _i};
+	struct server s = {.behaviour = SERVE, .use_keys = _i % 2, .flags = _i < 2 ? 0 : PREAMBLE_PACK_ALWAYS};
 	struct side side[4];
 	pthread_t t[4];
 	struct stream *c;
 
-	ck_assert_int_eq(meet(&s, _i ? &alice : NULL, &c, NULL), 0);
+	ck_assert_int_eq(meet(&s, _i % 2 ? &alice : NULL, &c, NULL), 0);
 	pthread_join(s.thread, NULL);
 	ck_assert_int_eq(s.result, 0);
+	if (_i >= 4) { /* one end compresses, the other has found that the link is fast */
+		pack_free(c->pack);
+		c->pack = pack_create(false, false);
+	}
 	for (int i = 0; i < 4; i++) {
 		side[i] = (struct side){i < 2 ? c : s.stream, i + 1, 0};
 		pthread_create(&t[i], NULL, i % 2 ? reader : writer, &side[i]);
@@ -383,6 +392,61 @@ START_TEST(both_ways)
 	stream_close(c);
 	/* The other side sees a clean end. */
 	ck_assert_int_eq(stream_read_wait(s.stream, &side, 1, 1000), 0);
+	stream_close(s.stream);
+}
+END_TEST
+
+/* The same host: not worth it unless it is asked for. */
+START_TEST(packing)
+{
+	static const unsigned asked[] = {PREAMBLE_PACK, PREAMBLE_PACK_ALWAYS};
+
+	for (int i = 0; i < 2; i++) {
+		struct server s = {.behaviour = SERVE, .flags = asked[i]};
+		struct stream *c;
+
+		ck_assert_int_eq(meet(&s, NULL, &c, NULL), 0);
+		pthread_join(s.thread, NULL);
+		ck_assert_int_eq(s.preamble.flags, i ? PREAMBLE_PACK_ALWAYS : 0);
+		stream_close(c);
+		stream_close(s.stream);
+	}
+}
+END_TEST
+
+/* Blocks that no honest peer sends: larger than their limits, larger compressed than not, nothing at all, rubbish
+ * in place of LZ4, and LZ4 of more or of less than was announced (four and five times 'a'). */
+static const struct { uint32_t raw, wire; const char *bytes; size_t n; } blocks[] = {
+	{2u << 20, 2u << 20, "", 0},
+	{(64u << 10) + 1, 100, "", 0},
+	{UINT32_MAX, 100, "", 0},
+	{100, 101, "", 0},
+	{0, 0, "", 0},
+	{100, 0, "", 0},
+	{0, 100, "", 0},
+	{1000, 20, "\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff", 20},
+	{1000, 5, "\x10" "a" "\xff\xff\x00", 5},
+	{100, 6, "\x50" "aaaaa", 6},
+	{7, 6, "\x50" "aaaaa", 6},
+	{65536, 6, "\x50" "aaaaa", 6},
+};
+
+START_TEST(bad_blocks)
+{
+	struct server s = {.behaviour = SERVE, .flags = PREAMBLE_PACK_ALWAYS};
+	struct stream *c;
+	uint32_t head[2] = {blocks[_i].raw, blocks[_i].wire};
+	char buf[64];
+	ssize_t r;
+
+	ck_assert_int_eq(meet(&s, NULL, &c, NULL), 0);
+	pthread_join(s.thread, NULL);
+	say(stream_fd(c), head, sizeof head);
+	if (blocks[_i].n)
+		say(stream_fd(c), blocks[_i].bytes, blocks[_i].n);
+	r = stream_read_wait(s.stream, buf, sizeof buf, 1000);
+	ck_assert_msg(r == -EPROTO, "gave %zd", r);
+	stream_close(c);
 	stream_close(s.stream);
 }
 END_TEST
@@ -441,7 +505,9 @@ int main(void)
 	tcase_add_loop_test(t, refused, 0, sizeof refusals / sizeof *refusals);
 	tcase_add_loop_test(t, never_hangs, 0, 4);
 	tcase_add_test(t, addresses);
-	tcase_add_loop_test(t, both_ways, 0, 2);
+	tcase_add_loop_test(t, both_ways, 0, 6);
+	tcase_add_test(t, packing);
+	tcase_add_loop_test(t, bad_blocks, 0, sizeof blocks / sizeof *blocks);
 	tcase_add_test(t, tampered);
 	tcase_add_loop_test(t, time_out, 0, 2);
 	suite_add_tcase(s, t);
