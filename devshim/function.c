@@ -106,20 +106,16 @@ static bool get_layout(struct call *c, struct function *f)
 }
 
 /* What follows the handle in an answer: layout, and attributes on the current context's device, if any are
- * known; of a kernel also the function that it is in that context. */
-static bool get_rest(
-	struct call *c, unsigned type, struct function *f, struct attributes *a, void **function)
+ * known. */
+static bool get_rest(struct call *c, unsigned type, struct function *f, struct attributes *a)
 {
 	struct context *current = context_current();
 	bool ok = get_layout(c, f);
 
-	*function = NULL;
 	if (type == HANDLE_CUkernel)
 		get_i64(&c->in); /* the server's ordinal, which we know better */
 	if (ok)
 		get_attributes(c, a);
-	if (ok && type == HANDLE_CUkernel)
-		*function = get_handle(c, HANDLE_CUfunction);
 	a->device = current ? current->device : -1;
 	return ok && !c->in.bad;
 }
@@ -175,56 +171,24 @@ static void fill(struct function *f, char **name, struct function *fresh, struct
 	}
 }
 
-/* Under the lock: a kernel's function has the kernel's name, layout and attributes. */
-static void fill_alike(struct function *f, const struct function *k, CUdevice dev)
-{
-	const struct attributes *known = function_attributes(k, dev);
-	size_t n = 2 * (size_t)k->nparams * sizeof *k->offset;
-	struct function fresh = {.bytes = k->bytes, .nparams = k->nparams, .laid_out = k->laid_out};
-	struct attributes *a = known ? malloc(sizeof *a) : NULL;
-	char *name = k->name ? strdup(k->name) : NULL;
-
-	if (k->nparams) {
-		fresh.offset = malloc(n);
-		fresh.laid_out &= fresh.offset != NULL;
-		if (fresh.laid_out) {
-			memcpy(fresh.offset, k->offset, n);
-			fresh.size = fresh.offset + k->nparams;
-		}
-	}
-	if (a)
-		*a = *known;
-	fill(f, &name, &fresh, &a);
-	free(fresh.offset);
-	free(name);
-	free(a);
-}
-
 struct function *function_get(struct call *c, unsigned type, void *parent, const char *name)
 {
-	void *handle = get_handle(c, type), *function = NULL;
-	struct function *f = handle ? function_note(handle, type, parent) : NULL, *alike;
+	void *handle = get_handle(c, type);
+	struct function *f = handle ? function_note(handle, type, parent) : NULL;
 	struct attributes *a = calloc(1, sizeof *a);
 	struct function fresh = {.handle = NULL};
 	char *copy = name ? strdup(name) : NULL;
 
-	if (!f || !a || !get_rest(c, type, &fresh, a, &function)) {
+	if (!f || !a || !get_rest(c, type, &fresh, a)) {
 		c->in.bad |= handle && f && a;
 		free(fresh.offset);
 		free(copy);
 		free(a);
 		return NULL;
 	}
-	CUdevice dev = a->device;
-
-	alike = function && dev >= 0 ? function_note(function, HANDLE_CUfunction, parent) : NULL;
 	pthread_mutex_lock(&lock);
 	fill(f, &copy, &fresh, &a);
-	if (alike)
-		fill_alike(alike, f, dev);
 	pthread_mutex_unlock(&lock);
-	if (alike)
-		function_resolve(f, context_current()->handle, function);
 	free(fresh.offset);
 	free(copy);
 	free(a);

@@ -252,6 +252,19 @@ bool handle_bind(struct handles *h, unsigned type, uint64_t id, void *real)
 	return ok;
 }
 
+uint64_t handle_parent(struct handles *h, uint64_t id)
+{
+	uint64_t parent = 0;
+	uint32_t i;
+
+	pthread_mutex_lock(&h->lock);
+	i = find_id(h, id);
+	if (i != NONE)
+		parent = h->entry[i].parent;
+	pthread_mutex_unlock(&h->lock);
+	return parent;
+}
+
 void handle_drop(struct handles *h, uint64_t id)
 {
 	uint32_t i;

@@ -29,4 +29,6 @@ uint64_t handle_add(struct handles *h, unsigned type, void *real, uint64_t paren
 bool handle_bind(struct handles *h, unsigned type, uint64_t id, void *real);
 /* Forgets an id and everything whose parent it is. By id, because the driver may have given the same
  * handle of its own to another thread already. */
+/* What it was added under; 0 when that is nothing, or id is dead. */
+uint64_t handle_parent(struct handles *h, uint64_t id);
 void handle_drop(struct handles *h, uint64_t id);

@@ -7,10 +7,12 @@
 #include "server/image.h"
 
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "server/cache.h"
+#include "server/state.h"
 #include "wire/image.h"
 #include "wire/limits.h"
 
@@ -133,7 +135,76 @@ void told_begin(uint64_t id, const struct image *i)
 	pthread_mutex_unlock(&lock);
 }
 
-void told_each(uint64_t id, bool (*tell)(void *arg, const char *name), void *arg)
+/* A name is followed by a tab, which driver and device, and the attributes, "-" for one that there is not:
+ *
+ *     NAME[ TAB MACHINE DEVICE VALUE,VALUE,...]
+ */
+static char machine[17];
+
+/* The snapshot names the driver's version and all that is known of the devices. */
+static void name_machine(void)
+{
+	const struct session_start *s = session_self()->start;
+	char text[2 * DIGEST + 1];
+	uint8_t d[DIGEST];
+
+	digest(s->snapshot, s->snapshot_len, d);
+	digest_text(d, text);
+	memcpy(machine, text, sizeof machine - 1);
+}
+
+static void know_machine(void)
+{
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+	pthread_once(&once, name_machine);
+}
+
+/* Returns how many bytes of the entry make it what it is; the values follow. */
+static size_t join(char *entry, size_t cap, const char *name, const struct attributes *a)
+{
+	size_t n, same;
+
+	know_machine();
+	if (!a || a->device < 0)
+		return (size_t)snprintf(entry, cap, "%s", name);
+	n = same = (size_t)snprintf(entry, cap, "%s\t%s %d ", name, machine, a->device);
+	for (unsigned i = 0; i < CU_FUNC_ATTRIBUTE_MAX; i++) {
+		if (a->known >> i & 1)
+			n += (size_t)snprintf(entry + n, cap - n, "%d,", a->value[i]);
+		else
+			n += (size_t)snprintf(entry + n, cap - n, "-,");
+	}
+	return same;
+}
+
+/* Ends the name where it ends. True, and the attributes, when they are of this machine and device and whole. */
+static bool split(char *entry, int device, struct attributes *a)
+{
+	char *p = strchr(entry, '\t'), *end;
+
+	if (!p)
+		return false;
+	*p++ = 0;
+	know_machine();
+	*a = (struct attributes){.device = device};
+	if (strncmp(p, machine, sizeof machine - 1) || strtol(p + sizeof machine - 1, &end, 10) != device)
+		return false;
+	p = end;
+	for (unsigned i = 0; i < CU_FUNC_ATTRIBUTE_MAX; i++, p = end + 1) {
+		a->value[i] = (int)strtol(p, &end, 10);
+		if (end != p)
+			a->known |= 1u << i;
+		else if (*(end = p + (*p == ' ')) == '-')
+			end++;
+		if (*end != ',')
+			return false;
+	}
+	return true;
+}
+
+void told_each(uint64_t id, int device, bool (*tell)(void *arg, const char *name, const struct attributes *a),
+	void *arg)
 {
 	char *names = NULL;
 	size_t n = 0;
@@ -147,45 +218,62 @@ void told_each(uint64_t id, bool (*tell)(void *arg, const char *name), void *arg
 		names[n] = 0; /* the file may be cut off in the middle of a name */
 	}
 	pthread_mutex_unlock(&lock);
-	for (size_t at = 0; at < n; at += strlen(names + at) + 1)
-		if (names[at] && !tell(arg, names + at))
+	for (size_t at = 0, len; at < n; at += len + 1) {
+		len = strlen(names + at);
+		struct attributes a;
+		bool known = split(names + at, device, &a);
+
+		if (names[at] && !tell(arg, names + at, known ? &a : NULL))
 			break;
+	}
 	free(names);
 }
 
-/* Under the lock: notes a name that is new. */
-static bool add_name(struct told *t, const char *name)
+/* Under the lock: whether that name is there for the same machine and device. `same` bytes of it tell. */
+static bool has_name(const struct told *t, const char *entry, size_t same)
 {
-	size_t len = strlen(name) + 1;
+	for (size_t at = 0; at < t->n; at += strlen(t->names + at) + 1)
+		if (!strncmp(t->names + at, entry, same) && (entry[same] || !t->names[at + same]))
+			return true;
+	return false;
+}
+
+/* Under the lock. */
+static bool add_name(struct told *t, const char *entry)
+{
+	size_t len = strlen(entry) + 1;
 	char *more;
 
-	for (size_t at = 0; at < t->n; at += strlen(t->names + at) + 1)
-		if (!strcmp(t->names + at, name))
-			return false;
 	if (t->n + len > LIMIT_CACHE_NAMES || !(more = realloc(t->names, t->n + len + 1)))
 		return false;
-	memcpy(more + t->n, name, len);
+	memcpy(more + t->n, entry, len);
 	t->names = more;
 	t->n += len;
 	t->names[t->n] = 0;
 	return true;
 }
 
-void told_asked(uint64_t id, const char *name)
+void told_asked(uint64_t id, const char *name, const struct attributes *a)
 {
+	size_t cap = strlen(name) + 64 + CU_FUNC_ATTRIBUTE_MAX * 13, same;
+	char *entry = *name && !strchr(name, '\t') ? malloc(cap) : NULL;
 	uint8_t d[DIGEST];
 	bool fresh = false;
 
+	if (!entry)
+		return;
+	same = join(entry, cap, name, a);
 	pthread_mutex_lock(&lock);
 	struct told *t = *find(id);
 
-	if (t && *name) {
-		fresh = add_name(t, name);
+	if (t) {
+		fresh = !has_name(t, entry, same) && add_name(t, entry);
 		memcpy(d, t->digest, DIGEST);
 	}
 	pthread_mutex_unlock(&lock);
 	if (fresh)
-		cache_note_name(d, name);
+		cache_note_name(d, entry);
+	free(entry);
 }
 
 void told_end(uint64_t id)

@@ -6,6 +6,7 @@
 #pragma once
 #include <stdbool.h>
 #include "server/exec.h"
+#include "wire/cuda_types.h"
 #include "wire/digest.h"
 
 struct wrapper {
@@ -32,11 +33,22 @@ bool image_get(struct exec *x, struct image *i);
 void image_keep(const struct image *i);
 void image_finish(struct image *i);
 
+/* A kernel's attributes on a device before a program changes any. They are an image's, a device's and a
+ * driver's, so they are kept with the name, and a later load need not make the driver load the kernel, which it
+ * otherwise does at the first launch, and waits for the device then. */
+struct attributes {
+	int device;         /* the driver's ordinal; -1: nothing is known */
+	uint32_t known;     /* bit i: value[i] */
+	int value[CU_FUNC_ATTRIBUTE_MAX];
+};
+
 /* A module or library with this handle id came from the image. */
 void told_begin(uint64_t id, const struct image *i);
-/* Calls `tell` with each name that was asked of its image before. */
-void told_each(uint64_t id, bool (*tell)(void *arg, const char *name), void *arg);
-/* A program has asked for that function. */
-void told_asked(uint64_t id, const char *name);
+/* Calls `tell` with each name that was asked of its image before, and the attributes on `device` if they were
+ * noted, else NULL. */
+void told_each(uint64_t id, int device, bool (*tell)(void *arg, const char *name, const struct attributes *a),
+	void *arg);
+/* A program has asked for that function; a: NULL for none. */
+void told_asked(uint64_t id, const char *name, const struct attributes *a);
 /* It was unloaded. */
 void told_end(uint64_t id);

@@ -3,6 +3,7 @@
 #pragma once
 #include <stdbool.h>
 #include "server/exec.h"
+#include "server/image.h"
 #include "wire/cuda_types.h"
 
 #define LIMIT_JIT_OPTIONS 64
@@ -20,9 +21,12 @@ bool get_jit(struct exec *x, struct jit *j);
 /* What the compiler wrote: both logs, both sizes used, the time. */
 void put_jit(struct exec *x, const struct jit *j);
 
-/* A function or kernel with its layout and attributes. */
+/* A function with its layout and attributes. */
 void put_function(struct exec *x, CUfunction f);
-void put_kernel(struct exec *x, CUkernel k);
+/* A kernel with its layout and those attributes; NULL: none. Does not make a driver load the kernel. */
+void put_kernel(struct exec *x, CUkernel k, const struct attributes *a);
+/* Of the current context, -1: there is none. */
+int current_device(void);
 
 /* The nodes that another depends on, as in a record: an array of handles. False when malformed. */
 bool get_nodes(struct exec *x, CUgraphNode **nodes, size_t *n);

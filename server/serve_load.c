@@ -99,19 +99,20 @@ static bool told_already(const struct teller *t, const void *f)
 	return false;
 }
 
-/* Name and function, unless there is no more room for them. */
-static bool tell(struct teller *t, const char *name, void *f)
+/* Name and function, unless there is no more room for them. A kernel comes with such attributes as were noted,
+ * and is not loaded for it. */
+static bool tell(struct teller *t, const char *name, void *f, const struct attributes *a)
 {
 	struct msg *out = &t->x->out;
 	size_t before = out->len;
 
-	if (told_already(t, f))
+	if (!a && told_already(t, f))
 		return true;
 	if (before + strlen(name) > TOLD_BYTES)
 		return false;
 	put_text(out, name);
 	if (t->library)
-		put_kernel(t->x, f);
+		put_kernel(t->x, f, a);
 	else
 		put_function(t->x, f);
 	if (out->bad || out->len > TOLD_BYTES) {
@@ -125,15 +126,15 @@ static bool tell(struct teller *t, const char *name, void *f)
 	return true;
 }
 
-static bool tell_name(void *arg, const char *name)
+static bool tell_name(void *arg, const char *name, const struct attributes *a)
 {
 	struct teller *t = arg;
 	CUfunction f = NULL;
 	CUkernel k = NULL;
 
 	if (t->library)
-		return drv.cuLibraryGetKernel(&k, t->library, name) || tell(t, name, k);
-	return drv.cuModuleGetFunction(&f, t->module, name) || tell(t, name, f);
+		return drv.cuLibraryGetKernel(&k, t->library, name) || tell(t, name, k, a);
+	return drv.cuModuleGetFunction(&f, t->module, name) || tell(t, name, f, NULL);
 }
 
 /* Of a library only: what a module enumerates is not loaded yet (CUDA_ERROR_FUNCTION_NOT_LOADED of its attributes), and
@@ -149,7 +150,7 @@ static void tell_few(struct teller *t)
 	if (drv.cuLibraryEnumerateKernels(k, n, t->library))
 		return;
 	for (unsigned i = 0; i < n; i++)
-		if (drv.cuKernelGetName(&name, k[i]) || !name || !tell(t, name, k[i]))
+		if (drv.cuKernelGetName(&name, k[i]) || !name || !tell(t, name, k[i], NULL))
 			break;
 }
 
@@ -165,7 +166,7 @@ static void put_loaded(struct exec *x, unsigned type, void *real, const struct i
 	told_begin(x->parent, i);
 	CUstreamCaptureMode mode = capture_relax();
 
-	told_each(x->parent, tell_name, &t);
+	told_each(x->parent, current_device(), tell_name, &t);
 	tell_few(&t);
 	capture_restore(mode);
 	put_nil(&x->out);

@@ -6,6 +6,7 @@
 #include "server/exec.h"
 #include "server/image.h"
 #include "server/serve.h"
+#include "server/state.h"
 #include "wire/limits.h"
 #include "cuda.calls.h"
 
@@ -57,30 +58,41 @@ void put_function(struct exec *x, CUfunction f)
 	}
 }
 
-/* The attributes are those on the current context's device, which comes first, and the function that the
- * kernel is there comes last; without a context there are none. */
-void put_kernel(struct exec *x, CUkernel k)
+int current_device(void)
 {
-	CUdevice dev = 0;
 	CUcontext ctx = NULL;
-	CUfunction f = NULL;
-	bool current = !drv.cuCtxGetCurrent(&ctx) && ctx && !drv.cuCtxGetDevice(&dev);
+	CUdevice dev = 0;
+
+	return !drv.cuCtxGetCurrent(&ctx) && ctx && !drv.cuCtxGetDevice(&dev) ? dev : -1;
+}
+
+void put_kernel(struct exec *x, CUkernel k, const struct attributes *a)
+{
+	unsigned n = a && a->device >= 0 ? CU_FUNC_ATTRIBUTE_MAX : 0;
 
 	exec_put_handle(x, HANDLE_CUkernel, k);
 	put_layout(x, k, kernel_param);
-	put_i64(&x->out, current ? dev : -1);
-	put_array(&x->out, current ? CU_FUNC_ATTRIBUTE_MAX : 0);
-	for (int a = 0; current && a < CU_FUNC_ATTRIBUTE_MAX; a++) {
-		int v = 0;
-
-		if (drv.cuKernelGetAttribute(&v, a, k, dev))
-			put_nil(&x->out);
+	put_i64(&x->out, n ? a->device : -1);
+	put_array(&x->out, n);
+	for (unsigned i = 0; i < n; i++) {
+		if (a->known >> i & 1)
+			put_i64(&x->out, a->value[i]);
 		else
-			put_i64(&x->out, v);
+			put_nil(&x->out);
 	}
-	if (current && drv.cuKernelGetFunction(&f, k))
-		f = NULL;
-	exec_put_handle(x, HANDLE_CUfunction, f);
+}
+
+/* A kernel that was asked for: with its attributes on the current context's device, which are noted for later
+ * loads of the image. */
+static void put_asked(struct exec *x, CUkernel k, uint64_t library, const char *name)
+{
+	struct attributes a = {.device = current_device()};
+
+	for (int i = 0; a.device >= 0 && i < CU_FUNC_ATTRIBUTE_MAX; i++)
+		if (!drv.cuKernelGetAttribute(&a.value[i], i, k, a.device))
+			a.known |= 1u << i;
+	put_kernel(x, k, &a);
+	told_asked(library, name, &a);
 }
 
 static char *get_name(struct exec *x)
@@ -107,7 +119,7 @@ CUresult serve_cuModuleGetFunction(struct exec *x)
 	if (r)
 		return r;
 	put_function(x, f);
-	told_asked(x->parent, name);
+	told_asked(x->parent, name, NULL);
 	return r;
 }
 
@@ -125,8 +137,7 @@ CUresult serve_cuLibraryGetKernel(struct exec *x)
 
 	if (r)
 		return r;
-	put_kernel(x, k);
-	told_asked(x->parent, name);
+	put_asked(x, k, x->parent, name);
 	return r;
 }
 
@@ -229,6 +240,6 @@ CUresult serve_cuKernelGetName(struct exec *x)
 	if (r)
 		return r;
 	put_text(&x->out, name);
-	put_kernel(x, k);
+	put_asked(x, k, handle_parent(x->session->handles, x->first_id), name);
 	return r;
 }

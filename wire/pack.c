@@ -4,8 +4,8 @@
  *     raw_len[4] wire_len[4]   wire_len bytes: LZ4 of raw_len bytes, or, when the two are equal, the bytes
  *
  * Bytes that are not compressed pass straight between the caller's memory and the connection. Whether to
- * compress is the sender's decision, anew every megabyte: when the kernel has measured that the link, not
- * the program, is the limit, and that it is slower than LZ4 is; and while blocks become smaller.
+ * compress is the sender's decision, again and again: when the link, neither the program nor the receiver, is the
+ * limit, and is slower than LZ4 is; and while blocks become smaller.
  *
  * Thread rule: that of the stream: a reader and a writer, whose halves of struct pack are apart. */
 #include <errno.h>
@@ -25,6 +25,7 @@
 #define SMALL 512u                  /* fewer are not worth a try */
 #define SLOW (250u * 1000 * 1000)   /* bytes a second: LZ4 of a core does twice this */
 #define MEASURE (1u << 20)          /* bytes between two looks at the link */
+#define WINDOW_US 20000u            /* the link is judged by no less of its time; the kernel counts jiffies */
 #define PATIENCE 63u                /* most blocks that are not tried after one that did not shrink */
 #define AHEAD 256u                  /* read to see a header; what is small is read with it */
 
@@ -35,6 +36,7 @@ struct pack {
 	bool always, slow, first;       /* first: the next frame goes as it is */
 	void *state;
 	size_t since;                   /* bytes since the link was looked at */
+	uint64_t busy, acked;           /* when it was judged: microseconds and bytes so far */
 	unsigned skip, patience;
 	size_t stored;                  /* the caller's next bytes that belong to the block begun */
 	size_t owed;                    /* bytes in `out` that the caller was not told of */
@@ -87,7 +89,8 @@ void pack_free(struct pack *p)
 
 /* ---- writing ---- */
 
-/* The kernel's own measure of the link, where the connection is one and has been its limit. */
+/* Bytes that were acknowledged, over the time in which some were under way and the receiver had room: the kernel
+ * counts both. (Its own delivery rate is that of the last burst, which a limited link carries at full speed, too.) */
 static void look_at_link(struct stream *s, struct pack *p, size_t n)
 {
 	struct tcp_info i;
@@ -98,9 +101,15 @@ static void look_at_link(struct stream *s, struct pack *p, size_t n)
 		return;
 	p->since = 0;
 	memset(&i, 0, sizeof i);
-	if (!getsockopt(s->fd, IPPROTO_TCP, TCP_INFO, &i, &len) && !i.tcpi_delivery_rate_app_limited &&
-		i.tcpi_delivery_rate)
-		p->slow = i.tcpi_delivery_rate < SLOW;
+	if (getsockopt(s->fd, IPPROTO_TCP, TCP_INFO, &i, &len))
+		return;
+	uint64_t busy = i.tcpi_busy_time - i.tcpi_rwnd_limited, us = busy - p->busy;
+
+	if (us < WINDOW_US)
+		return;
+	p->slow = (i.tcpi_bytes_acked - p->acked) * 1000000 / us < SLOW;
+	p->busy = busy;
+	p->acked = i.tcpi_bytes_acked;
 }
 
 /* Up to `most` bytes at `skip` of v as an array of its own: at most `cap` pieces of it. Returns their number. */

@@ -6,6 +6,8 @@
 requires mount python3
 start_server
 start_mount
+# From now on the server tells the function with its module.
+run_program counted 10 return || fail "the first run"
 
 # The counters of the tree, as words.
 tree() { echo $(cat "$mnt/stats/waits" "$mnt/stats/posts" "$mnt/stats/bytes_out"); }

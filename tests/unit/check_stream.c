@@ -293,6 +293,7 @@ struct side {
 	struct stream *s;
 	unsigned seed;
 	int result;
+	size_t received;
 };
 
 /* Pieces of odd sizes in one to three parts, some as the daemon writes (what the socket takes), some as
@@ -381,7 +382,7 @@ START_TEST(both_ways)
 		c->pack = pack_create(false, false);
 	}
 	for (int i = 0; i < 4; i++) {
-		side[i] = (struct side){i < 2 ? c : s.stream, i + 1, 0};
+		side[i] = (struct side){.s = i < 2 ? c : s.stream, .seed = (unsigned)i + 1};
 		pthread_create(&t[i], NULL, i % 2 ? reader : writer, &side[i]);
 	}
 	for (int i = 0; i < 4; i++) {
@@ -411,6 +412,50 @@ START_TEST(packing)
 		stream_close(c);
 		stream_close(s.stream);
 	}
+}
+END_TEST
+
+static void *count_bytes(void *arg)
+{
+	static char waste[1 << 16];
+	struct side *side = arg;
+	ssize_t n;
+
+	while ((n = recv(stream_fd(side->s), waste, sizeof waste, 0)) > 0)
+		side->received += (size_t)n;
+	return NULL;
+}
+
+/* A sender that finds the link slow compresses by itself; on a fast one it does not. The kernel's pacing of the
+ * socket stands for the link. */
+START_TEST(by_itself)
+{
+	static const unsigned rate[] = {40u << 20, ~0u};
+	enum { SENT = 32 << 20 };
+	struct server s = {.behaviour = SERVE};
+	struct side side = {.result = 0};
+	struct stream *c;
+	pthread_t t;
+	uint8_t *data = calloc(1, 1 << 20);
+	struct iovec v = {data, 1 << 20};
+
+	ck_assert_int_eq(meet(&s, NULL, &c, NULL), 0);
+	pthread_join(s.thread, NULL);
+	side.s = s.stream;
+	c->pack = pack_create(false, false);
+	ck_assert_int_eq(setsockopt(stream_fd(c), SOL_SOCKET, SO_MAX_PACING_RATE, &rate[_i], sizeof rate[_i]), 0);
+	pthread_create(&t, NULL, count_bytes, &side);
+	for (int i = 0; i < SENT >> 20; i++)
+		ck_assert_int_eq(stream_write_all(c, &v, 1, 5000), 0);
+	shutdown(stream_fd(c), SHUT_WR);
+	pthread_join(t, NULL);
+	if (_i)
+		ck_assert_msg(side.received > SENT, "%zu bytes over a fast link", side.received);
+	else
+		ck_assert_msg(side.received < SENT / 2, "%zu bytes over a slow link", side.received);
+	free(data);
+	stream_close(c);
+	stream_close(s.stream);
 }
 END_TEST
 
@@ -507,6 +552,7 @@ int main(void)
 	tcase_add_test(t, addresses);
 	tcase_add_loop_test(t, both_ways, 0, 6);
 	tcase_add_test(t, packing);
+	tcase_add_loop_test(t, by_itself, 0, 2);
 	tcase_add_loop_test(t, bad_blocks, 0, sizeof blocks / sizeof *blocks);
 	tcase_add_test(t, tampered);
 	tcase_add_loop_test(t, time_out, 0, 2);
