@@ -20,8 +20,8 @@ gen      = $(addprefix $(B)/obj/gen/cuda.,$(addsuffix .o,$(1)))
 gen_nvml = $(addprefix $(B)/obj/gen/nvml.,$(addsuffix .o,$(1)))
 codec   := $(addprefix $(B)/obj/wire/,msg.o frame.o log.o)
 wire    := $(call objects,wire)
-# What the shim and the software device share: the runtime's private tables, error texts, cuGetProcAddress.
-tables  := $(addprefix $(B)/obj/devshim/,tables.o errors.o procs.o) $(if $(filter no,$(HANDSHAKE)),,$(B)/obj/devshim/handshake.o)
+# What the shim and the software device share: the runtime's private tables, error texts, cuGetProcAddress, CUDA_VISIBLE_DEVICES.
+tables  := $(addprefix $(B)/obj/devshim/,tables.o errors.o procs.o visible.o) $(if $(filter no,$(HANDSHAKE)),,$(B)/obj/devshim/handshake.o)
 simd    := $(addprefix $(B)/obj/server/soft/handlers.,sse2.o avx2.o avx512.o)
 shim    := $(filter-out $(B)/obj/devshim/handshake.o,$(call objects,devshim))
 

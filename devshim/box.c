@@ -173,14 +173,29 @@ CUresult cuMemcpy3DAsync_v2(const CUDA_MEMCPY3D *pCopy, CUstream hStream)
 }
 
 /* Addresses and arrays name their device by themselves: the contexts say nothing new. */
+/* A blocking copy waits for what the contexts of both sides have queued; that of the current one it waits for anyway. */
+static CUresult peer_wait(CUcontext h, bool async)
+{
+	struct context *c = context_find(h);
+
+	if (!c)
+		return CUDA_ERROR_INVALID_CONTEXT;
+	return async || c == context_current() || !work_context_busy(c) ? CUDA_SUCCESS : cuCtxSynchronize_v2(h);
+}
+
 static CUresult box_peer(const CUDA_MEMCPY3D_PEER *c, bool async, CUstream stream)
 {
-	CUresult r = process_check();
+	struct context *ctx;
+	CUresult r = context_check(&ctx);
 
+	if (!r && !c)
+		r = CUDA_ERROR_INVALID_VALUE;
+	if (!r)
+		r = peer_wait(c->srcContext, async);
+	if (!r)
+		r = peer_wait(c->dstContext, async);
 	if (r)
 		return r;
-	if (!c)
-		return CUDA_ERROR_INVALID_VALUE;
 	struct given src = {c->srcMemoryType, c->srcHost, c->srcDevice, c->srcArray, c->srcXInBytes, c->srcY,
 		c->srcZ, c->srcLOD, c->srcPitch, c->srcHeight};
 	struct given dst = {c->dstMemoryType, c->dstHost, c->dstDevice, c->dstArray, c->dstXInBytes, c->dstY,

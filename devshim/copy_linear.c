@@ -6,11 +6,13 @@
 #include "devshim/call.h"
 #include "devshim/context.h"
 #include "devshim/copy.h"
+#include "devshim/mirror.h"
 #include "devshim/range.h"
 #include "devshim/work.h"
 #include "wire/cuda.h"
 #include "wire/limits.h"
 #include "cuda.calls.h"
+#include "cuda.remote.h"
 
 /* What an address is. Returns false when the table shows that the copy would leave its range. */
 static bool linear_side(struct copy_side *s, uint64_t p, size_t n, bool host)
@@ -101,18 +103,47 @@ CUresult cuMemcpyAsync(CUdeviceptr dst, CUdeviceptr src, size_t n, CUstream s)
 	return copy_linear(dst, true, src, true, n, true, s);
 }
 
-/* Addresses name their device by themselves, so the contexts say nothing new. */
+/* ---- between contexts */
+
+/* A blocking one waits for what both contexts have queued, and they wait for it: the driver does that. */
+static CUresult peer(CUdeviceptr dst, CUcontext dctx, CUdeviceptr src, CUcontext sctx, size_t n, bool async,
+	CUstream s)
+{
+	struct context *ctx, *to = context_find(dctx), *from = context_find(sctx);
+	struct copy k;
+	CUresult r = context_check(&ctx);
+
+	if (!r && (!to || !from))
+		r = CUDA_ERROR_INVALID_CONTEXT;
+	if (!r && async && !work_of(s))
+		r = handle_error(HANDLE_CUstream);
+	if (r || !n)
+		return r;
+	r = copy_of_linear(&k, dst, false, src, false, n);
+	if (!r && ((to == ctx && from == ctx) || copy_is_host(&k)))
+		return copy_run(&k, async, s);
+	if (!r && (k.src.mirrored || k.dst.mirrored))
+		r = mirror_send(false);
+	if (!r)
+		r = async ? remote_cuMemcpyPeerAsync(dst, dctx, src, sctx, n, s) :
+			    remote_cuMemcpyPeer(dst, dctx, src, sctx, n);
+	if (r)
+		return r;
+	struct work *w[] = {work_of(async ? s : NULL), async ? NULL : work_legacy(to), async ? NULL : work_legacy(from)};
+
+	for (int i = 0; i < 3; i++)
+		if (w[i])
+			work_posted(w[i], work_mark() + 1);
+	return CUDA_SUCCESS;
+}
+
 CUresult cuMemcpyPeer(CUdeviceptr dst, CUcontext dctx, CUdeviceptr src, CUcontext sctx, size_t n)
 {
-	(void)dctx;
-	(void)sctx;
-	return copy_linear(dst, false, src, false, n, false, NULL);
+	return peer(dst, dctx, src, sctx, n, false, NULL);
 }
 
 CUresult cuMemcpyPeerAsync(
 	CUdeviceptr dst, CUcontext dctx, CUdeviceptr src, CUcontext sctx, size_t n, CUstream s)
 {
-	(void)dctx;
-	(void)sctx;
-	return copy_linear(dst, false, src, false, n, true, s);
+	return peer(dst, dctx, src, sctx, n, true, s);
 }

@@ -94,6 +94,13 @@ struct work *work_of(CUstream h)
 	return handle_data(HANDLE_CUstream, h);
 }
 
+struct work *work_legacy(struct context *c)
+{
+	struct stream_set *s = set_of(c);
+
+	return s ? &s->legacy : NULL;
+}
+
 bool work_is_foreign(CUstream h)
 {
 	struct context *c = context_current();

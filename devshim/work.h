@@ -35,6 +35,8 @@ struct work {
  * context where it is a default stream. NULL when there is none: the stream is unknown, or no context is
  * current. */
 struct work *work_of(CUstream s);
+/* That of a context's legacy default stream; NULL without memory. */
+struct work *work_legacy(struct context *c);
 /* A new stream of the current context, noted with its handle. */
 bool work_create(CUstream s, unsigned flags, int priority);
 

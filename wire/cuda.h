@@ -762,9 +762,9 @@ CUresult cuMemcpy(CUdeviceptr dst, CUdeviceptr src, size_t ByteCount) LOCAL SINC
 CUresult cuMemcpyAsync(CUdeviceptr dst, CUdeviceptr src, size_t ByteCount, CUstream hStream)
 		LOCAL SINCE(4000) PTSZ(7000);
 CUresult cuMemcpyPeer(CUdeviceptr dstDevice, CUcontext dstContext, CUdeviceptr srcDevice,
-		CUcontext srcContext, size_t ByteCount) LOCAL SINCE(4000) PTDS(7000);
+		CUcontext srcContext, size_t ByteCount) SHIM SINCE(4000) PTDS(7000);
 CUresult cuMemcpyPeerAsync(CUdeviceptr dstDevice, CUcontext dstContext, CUdeviceptr srcDevice,
-		CUcontext srcContext, size_t ByteCount, CUstream hStream) LOCAL SINCE(4000) PTSZ(7000);
+		CUcontext srcContext, size_t ByteCount, CUstream hStream) SHIM SINCE(4000) PTSZ(7000);
 CUresult cuMemcpy3DPeer(const CUDA_MEMCPY3D_PEER *pCopy) LOCAL SINCE(4000) PTDS(7000);
 CUresult cuMemcpy3DPeerAsync(const CUDA_MEMCPY3D_PEER *pCopy, CUstream hStream) LOCAL SINCE(4000) PTSZ(7000);
 CUresult cuMemcpyBatchAsync(CUdeviceptr *dsts, CUdeviceptr *srcs, size_t *sizes, size_t count,

@@ -55,9 +55,19 @@ CUresult cuMemcpyDtoDAsync_v2(CUdeviceptr dst, CUdeviceptr src, size_t n, CUstre
 	return linear(dst, COPY_DEVICE, src, COPY_DEVICE, n, s, true);
 }
 
-static bool peer_valid(CUcontext h)
+/* A blocking copy between contexts waits for what both have queued. */
+static CUresult peers_wait(CUcontext dst, CUcontext src, bool async)
 {
-	return !h || object_find(h, KIND_CONTEXT);
+	struct context *to = object_find(dst, KIND_CONTEXT), *from = object_find(src, KIND_CONTEXT);
+	if (!to || !from)
+		return CUDA_ERROR_INVALID_CONTEXT;
+	if (async)
+		return CUDA_SUCCESS;
+	object_ref(from);
+	context_drain(to);
+	context_drain(from);
+	object_unref(from);
+	return CUDA_SUCCESS;
 }
 
 static CUresult peer(CUdeviceptr dst, CUcontext dst_context, CUdeviceptr src, CUcontext src_context, size_t n,
@@ -67,8 +77,9 @@ static CUresult peer(CUdeviceptr dst, CUcontext dst_context, CUdeviceptr src, CU
 		guarded g = enter_healthy();
 		if (g.error)
 			return g.error;
-		if (!peer_valid(dst_context) || !peer_valid(src_context))
-			return CUDA_ERROR_INVALID_CONTEXT;
+		CUresult r = peers_wait(dst_context, src_context, async);
+		if (r)
+			return r;
 	}
 	return linear(dst, COPY_DEVICE, src, COPY_DEVICE, n, stream, async);
 }
@@ -131,6 +142,12 @@ static CUresult peer_box(const CUDA_MEMCPY3D_PEER *p, CUstream stream, bool asyn
 {
 	if (!p)
 		return CUDA_ERROR_INVALID_VALUE;
+	{
+		guarded g = enter_healthy();
+		CUresult r = g.error ? g.error : peers_wait(p->dstContext, p->srcContext, async);
+		if (r)
+			return r;
+	}
 	CUDA_MEMCPY3D p3 = {
 		.srcXInBytes = p->srcXInBytes,
 		.srcY = p->srcY,

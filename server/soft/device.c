@@ -4,8 +4,10 @@
  * Thread rule: see state.h; what is told here does not change after cuInit. */
 #include "server/soft/device.h"
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include "devshim/visible.h"
 #include "server/soft/allocation.h"
 #include "server/soft/context.h"
 #include "server/soft/pool.h"
@@ -113,6 +115,37 @@ static void uuid_make(CUuuid *u, CUdevice d)
 	u->bytes[8] = (char)((u->bytes[8] & 0x3f) | 0x80);
 }
 
+CUdevice device_at(int place)
+{
+	for (CUdevice d = 0; d < soft.devices; d++)
+		if (soft.place[d] == place)
+			return d;
+	return -1;
+}
+
+/* CUDA_VISIBLE_DEVICES and CUDA_DEVICE_ORDER, which a driver reads. */
+void devices_choose(void)
+{
+	struct device *all = calloc((size_t)soft.devices, sizeof *all);
+	unsigned chosen[LIMIT_DEVICES];
+	for (int i = 0; i < soft.devices; i++) {
+		soft.place[i] = i;
+		if (!all)
+			continue;
+		CUuuid u;
+		uuid_make(&u, i);
+		memcpy(all[i].uuid, u.bytes, sizeof all[i].uuid);
+		snprintf(all[i].pci_bus_id, sizeof all[i].pci_bus_id, "ffff:00:%02x.0", i);
+	}
+	if (all) {
+		soft.devices = (int)visible_select(all, (unsigned)soft.devices, getenv("CUDA_DEVICE_ORDER"),
+			getenv("CUDA_VISIBLE_DEVICES"), chosen);
+		for (int i = 0; i < soft.devices; i++)
+			soft.place[i] = (int)chosen[i];
+	}
+	free(all);
+}
+
 CUresult cuDeviceGetUuid_v2(CUuuid *uuid, CUdevice d)
 {
 	guarded g = enter();
@@ -122,7 +155,7 @@ CUresult cuDeviceGetUuid_v2(CUuuid *uuid, CUdevice d)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (!valid(d))
 		return CUDA_ERROR_INVALID_DEVICE;
-	uuid_make(uuid, d);
+	uuid_make(uuid, soft.place[d]);
 	return CUDA_SUCCESS;
 }
 CUresult cuDeviceGetUuid(CUuuid *uuid, CUdevice d)
@@ -262,7 +295,7 @@ static int attribute_value(CUdevice_attribute a, CUdevice d)
 	case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR: return soft.minor;
 	case CU_DEVICE_ATTRIBUTE_PCI_DEVICE_ID: /* no such slot exists, but programs tell devices apart by it
 						 */
-		return d;
+		return soft.place[d];
 	case CU_DEVICE_ATTRIBUTE_PCI_BUS_ID: return 0;
 	case CU_DEVICE_ATTRIBUTE_PCI_DOMAIN_ID: return 0xffff;
 	default: return attributes[a];
@@ -354,9 +387,10 @@ CUresult cuDeviceGetByPCIBusId(CUdevice *out, const char *id)
 	unsigned domain, bus, slot, function = 0;
 	if (sscanf(id, "%x:%x:%x.%x", &domain, &bus, &slot, &function) < 3)
 		return CUDA_ERROR_INVALID_VALUE;
-	if (domain != 0xffff || bus || function || !valid((CUdevice)slot))
+	CUdevice d = domain != 0xffff || bus || function ? -1 : device_at((int)slot);
+	if (d < 0)
 		return CUDA_ERROR_INVALID_DEVICE;
-	*out = (CUdevice)slot;
+	*out = d;
 	return CUDA_SUCCESS;
 }
 

@@ -38,7 +38,7 @@ static bool make_handle(struct handle *h, enum kind kind, int fd, int device, si
 	*h = (struct handle){.magic = MAGIC,
 		.pid = getpid(),
 		.fd = fd,
-		.device = device,
+		.device = soft.place[device],
 		.kind = kind,
 		.inode = st.st_ino,
 		.bytes = bytes};
@@ -128,7 +128,10 @@ CUresult cuIpcOpenMemHandle_v2(CUdeviceptr *out, CUipcMemHandle handle, unsigned
 	CUresult r = open_handle(&h, KIND_MEMORY, &fd);
 	if (r)
 		return r;
-	if (h.device != g.context->device) {
+	h.device = device_at(h.device);
+	if (h.device < 0) {
+		r = CUDA_ERROR_INVALID_DEVICE;
+	} else if (h.device != g.context->device) {
 		r = CUDA_ERROR_PEER_ACCESS_UNSUPPORTED;
 	} else if (allocation_imported(g.context, h.inode, &a)) {
 		a.opens++;

@@ -230,8 +230,11 @@ CUresult state_init(void)
 	} else if (!soft.initialised) {
 		log_init("scuda-soft", LOG_LEVEL_WARNING);
 		options();
+		devices_choose();
 		int r = soft_mem_init(soft.memory);
-		if (r) {
+		if (!soft.devices) {
+			result = CUDA_ERROR_NO_DEVICE;
+		} else if (r) {
 			log_errno(r, "reserve address space for device memory: %m");
 			result = CUDA_ERROR_OUT_OF_MEMORY;
 		} else {

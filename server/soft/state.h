@@ -50,7 +50,8 @@ struct state {
 	pthread_cond_t progress;
 	bool initialised;
 	bool forked; /* a child of the process that called cuInit: nothing works here */
-	int devices;
+	int devices; /* that the program sees */
+	int place[8]; /* of each: its number on the machine */
 	int major, minor; /* compute capability to present */
 	unsigned workers;
 	size_t memory; /* bytes per device */
@@ -95,6 +96,11 @@ struct guard {
 };
 void guard_leave(struct guard *g);
 #define guarded __attribute__((cleanup(guard_leave))) struct guard
+
+/* Takes what CUDA_VISIBLE_DEVICES leaves of the devices (device.c). Inside state_init. */
+void devices_choose(void);
+/* The ordinal of a device by its number on the machine; -1: not seen. */
+CUdevice device_at(int place);
 
 /* In: initialised. */
 struct guard enter(void);

@@ -96,6 +96,7 @@ CUresult cuMemCreate(
 	m->bytes = n;
 	m->fd = file_create(n + TRAILER);
 	struct trailer t = {MAGIC, n, *p};
+	t.prop.location.id = soft.place[p->location.id];
 	if (m->fd < 0 || pwrite(m->fd, &t, sizeof t, (off_t)n) != sizeof t ||
 		!object_open(&m->object, KIND_MEMORY, NULL, memory_finish)) {
 		log_error("device memory of %zu bytes: %m", n);
@@ -113,10 +114,12 @@ static bool is_trailer(int fd, struct trailer *t)
 {
 	const int seals = F_SEAL_SHRINK | F_SEAL_GROW;
 	struct stat st;
-	return !fstat(fd, &st) && st.st_size > TRAILER && (fcntl(fd, F_GET_SEALS) & seals) == seals &&
-	       pread(fd, t, sizeof *t, st.st_size - TRAILER) == sizeof *t &&
-	       !memcmp(t->magic, MAGIC, sizeof MAGIC) && t->bytes == (uint64_t)st.st_size - TRAILER &&
-	       !prop_check(&t->prop);
+	if (fstat(fd, &st) || st.st_size <= TRAILER || (fcntl(fd, F_GET_SEALS) & seals) != seals ||
+		pread(fd, t, sizeof *t, st.st_size - TRAILER) != sizeof *t ||
+		memcmp(t->magic, MAGIC, sizeof MAGIC) || t->bytes != (uint64_t)st.st_size - TRAILER)
+		return false;
+	t->prop.location.id = device_at(t->prop.location.id);
+	return !prop_check(&t->prop);
 }
 
 static struct memory *memory_named(CUmemGenericAllocationHandle h)

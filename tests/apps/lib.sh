@@ -17,6 +17,7 @@ app_names() # every program that is to run, one a line, in the list's order
 		check) ;;
 		long) [ -n "${SCUDAFS_TEST_LONG:-}" ] || continue ;;
 		gpu) [ -n "${SCUDAFS_TEST_GPU:-}" ] || continue ;;
+		two) [ -n "${SCUDAFS_TEST_TWO:-}" ] || continue ;;
 		*) continue ;;
 		esac
 		for b in ${builds//,/ }; do

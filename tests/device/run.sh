@@ -9,7 +9,8 @@
 #                                       `native` alone runs what needs no build of ours: programs and conformance natively;
 #                                       `frameworks` runs tests/device/frameworks.sh with what FRAMEWORKS names (all of it);
 #                                       `leaks` runs tests/device/leaks.sh;
-#                                       `table` (five minutes) and `network` (five minutes) are run only when named
+#                                       `table` (five minutes), `network` (five minutes) and `twogpus` (what needs
+#                                       two GPUs: nvidia-h200-x2) are run only when named
 #
 # Needs root (the mount) and /dev/fuse.
 set -u -o pipefail
@@ -191,11 +192,12 @@ compare() # WHAT FILE FILE: the lines that differ, without those that may
 	fi
 }
 
-conformance_native()
+conformance_native() # [NAME...]
 {
-	ls "$B/tests/apps/conformance" | many native-conformance "$B/tests/apps/conformance" 60 4 60
+	[ $# -gt 0 ] || set -- $(ls "$B/tests/apps/conformance")
+	printf '%s\n' "$@" | many native-conformance "$B/tests/apps/conformance" 60 4 60
 	local name same=0
-	for name in $(ls "$B/tests/apps/conformance"); do
+	for name; do
 		if [ ! -e "tests/apps/conformance/golden/$name.txt" ]; then
 			say "no golden file for $name yet"
 		else
@@ -207,12 +209,13 @@ conformance_native()
 	keep
 }
 
-conformance_mounted()
+conformance_mounted() # [NAME...]
 {
 	local name same=0
 	serve || return
-	ls "$B/tests/apps/conformance" | many mount-conformance "$B/tests/apps/conformance" 40 3 60
-	for name in $(ls "$B/tests/apps/conformance"); do
+	[ $# -gt 0 ] || set -- $(ls "$B/tests/apps/conformance")
+	printf '%s\n' "$@" | many mount-conformance "$B/tests/apps/conformance" 40 3 60
+	for name; do
 		grep -qx 'not supported by this device' "$results/mount-conformance/$name.out" && { say "skipped through the mount: $name"; continue; }
 		compare "mount $name against native" "$results/native-conformance/$name.out" "$results/mount-conformance/$name.out" &&
 			same=$((same + 1))
@@ -371,15 +374,28 @@ leaks()
 	keep
 }
 
+# What needs two devices: programs and conformance, both ways.
+twogpus()
+{
+	local APPS="twogpus ipc ipc.shared" n
+	n=$(nvidia-smi -L 2>/dev/null | grep -c '^GPU')
+	[ "$n" -ge 2 ] || { bad "$n GPUs here, two are needed"; return; }
+	apps_native
+	apps_mounted
+	conformance_native peers share
+	conformance_mounted peers share
+	grep -h '^~' "$results/native-conformance/peers.out" | head -n 24
+}
+
 [ $# -gt 0 ] || set -- build apps conformance bench shared micro smi torch torchbench
 say "$(nvidia-smi -L 2>/dev/null | head -n 1), $jobs processors, /dev/fuse $([ -e /dev/fuse ] && echo there || echo missing)"
-case " $* " in *" native "* | *" apps "* | *" conformance "* | *" bench "* | *" table "* | *" network "*) build_apps ;; esac
+case " $* " in *" native "* | *" apps "* | *" conformance "* | *" bench "* | *" table "* | *" network "* | *" twogpus "*) build_apps ;; esac
 for s; do
 	case $s in
 	native) apps_native; conformance_native ;;
 	apps) apps_native; apps_mounted ;;
 	conformance) conformance_native; conformance_mounted ;;
-	build | shared | bench | table | network | micro | smi | torch | torchbench | frameworks | leaks) "$s" ;;
+	build | shared | bench | table | network | micro | smi | torch | torchbench | frameworks | leaks | twogpus) "$s" ;;
 	*) say "no step $s"; exit 2 ;;
 	esac
 done
