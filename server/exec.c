@@ -256,6 +256,21 @@ void exec_failed(struct exec *x, CUresult r)
 		log_info("%s failed with %d, record %llu", x->name, (int)r, (unsigned long long)x->frame.seq);
 }
 
+/* Found out once for each call: a launch should not pay for it. */
+static bool ends_its_handle(uint16_t id, const char *name)
+{
+	enum { UNKNOWN, NO, YES };
+	static _Atomic uint8_t known[LIMIT_CALLS];
+	uint8_t k = id < LIMIT_CALLS ? atomic_load_explicit(&known[id], memory_order_relaxed) : UNKNOWN;
+
+	if (k == UNKNOWN) {
+		k = strstr(name, "Destroy") || strstr(name, "Unload") ? YES : NO;
+		if (id < LIMIT_CALLS)
+			atomic_store_explicit(&known[id], k, memory_order_relaxed);
+	}
+	return k == YES;
+}
+
 CUresult exec_run(struct exec *x)
 {
 	struct session *s = x->session;
@@ -282,7 +297,7 @@ CUresult exec_run(struct exec *x)
 		if (!nvml_call)
 			set_context(x);
 		r = e->serve(x);
-		if (!r && x->first_id && (strstr(e->name, "Destroy") || strstr(e->name, "Unload")))
+		if (!r && x->first_id && ends_its_handle(id, e->name))
 			handle_drop(s->handles, x->first_id);
 		if (__builtin_expect(mirror_count != 0, 0) && !nvml_call)
 			mirror_after(e->name);

@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Two chained hash tables over one array of entries. Entries are named by index, so that the array may grow.
+ * Each thread remembers the handles that it looked up last, which for launches are the same again and again.
  *
- * Thread rule: one mutex, held for a lookup only. */
+ * Thread rule: one mutex, held for a lookup only. What a thread remembers is its own, and nothing any more when
+ * `removed` has moved. */
 #include "server/handle.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -28,6 +31,14 @@ struct handles {
 	uint64_t next_number;
 };
 
+#define RECENT 16
+static _Atomic uint64_t removed;        /* handles of all tables that were forgotten */
+static _Thread_local struct {
+	const struct handles *h;
+	uint64_t id, removed;
+	void *real;
+} recent[RECENT];
+
 struct handles *handles_create(void)
 {
 	struct handles *h = calloc(1, sizeof *h);
@@ -44,6 +55,7 @@ void handles_destroy(struct handles *h)
 {
 	if (!h)
 		return;
+	atomic_fetch_add(&removed, 1);
 	pthread_mutex_destroy(&h->lock);
 	free(h->entry);
 	free(h->by_id);
@@ -167,6 +179,7 @@ static void remove_entry(struct handles *h, uint32_t i)
 		h->entry[parent].children--;
 	h->entry[i] = (struct entry){.next_id = h->free};
 	h->free = i;
+	atomic_fetch_add(&removed, 1);
 }
 
 /* Parents are older than their children, so this ends. */
@@ -182,15 +195,23 @@ static void remove_with_children(struct handles *h, uint32_t i)
 
 void *handle_real(struct handles *h, unsigned type, uint64_t id)
 {
+	unsigned at = (unsigned)(id + (id >> 56)) % RECENT;
 	void *real = NULL;
 	uint32_t i;
 
 	if (HANDLE_TYPE(id) != type)
 		return NULL;
+	if (recent[at].h == h && recent[at].id == id && recent[at].removed == atomic_load(&removed))
+		return recent[at].real;
 	pthread_mutex_lock(&h->lock);
 	i = find_id(h, id);
-	if (i != NONE)
+	if (i != NONE) {
 		real = h->entry[i].real;
+		recent[at].h = h;
+		recent[at].id = id;
+		recent[at].real = real;
+		recent[at].removed = atomic_load(&removed);
+	}
 	pthread_mutex_unlock(&h->lock);
 	return real;
 }
