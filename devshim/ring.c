@@ -26,6 +26,7 @@
 #include "devshim/node.h"
 #include "devshim/spin.h"
 #include "wire/ctl.h"
+#include "wire/fds.h"
 #include "wire/log.h"
 #include "wire/ring.h"
 
@@ -102,22 +103,11 @@ static int meet(int s, const char *folder, const char *up, unsigned session)
 /* The descriptors of the memory, and of a socket that wakes the mount. */
 static int receive(int s, int fds[2])
 {
-	union { struct cmsghdr align; char bytes[CMSG_SPACE(2 * sizeof(int))]; } control;
-	char version;
-	struct iovec v = {&version, 1};
-	struct msghdr m = {.msg_iov = &v, .msg_iovlen = 1, .msg_control = control.bytes,
-		.msg_controllen = sizeof control.bytes};
 	struct timeval wait = {.tv_sec = MEET_S};
+	char version;
 	if (setsockopt(s, SOL_SOCKET, SO_RCVTIMEO, &wait, sizeof wait))
 		return -errno;
-	ssize_t n = recvmsg(s, &m, MSG_CMSG_CLOEXEC);
-	struct cmsghdr *c = n == 1 ? CMSG_FIRSTHDR(&m) : NULL;
-	if (c && c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS &&
-			c->cmsg_len == CMSG_LEN(2 * sizeof(int))) {
-		memcpy(fds, CMSG_DATA(c), 2 * sizeof(int));
-		return 0;
-	}
-	return n < 0 ? -errno : -EPROTO;
+	return fds_receive(s, &version, 1, fds, 2, 0);
 }
 
 static int map(int fd)

@@ -8,6 +8,7 @@
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <unistd.h>
+#include "wire/fds.h"
 #include "wire/log.h"
 #include "wire/ring.h"
 
@@ -78,21 +79,6 @@ void channel_offer(struct channel *c, int listener) { c->listener = listener; }
 int channel_fd(const struct channel *c) { return c->listener >= 0 ? c->listener : c->socket; }
 bool channel_is_used(const struct channel *c) { return atomic_load(&c->used); }
 
-static bool send_memory(struct channel *c, int to, int wakes)
-{
-	const int fds[2] = {c->memfd, wakes};
-	union { struct cmsghdr align; char bytes[CMSG_SPACE(sizeof(fds))]; } control = {0};
-	char one = RING_VERSION;
-	struct iovec v = {&one, 1};
-	struct msghdr m = {.msg_iov = &v, .msg_iovlen = 1, .msg_control = control.bytes,
-		.msg_controllen = sizeof(control.bytes)};
-	struct cmsghdr *h = CMSG_FIRSTHDR(&m);
-	*h = (struct cmsghdr){.cmsg_len = CMSG_LEN(sizeof(fds)), .cmsg_level = SOL_SOCKET,
-		.cmsg_type = SCM_RIGHTS};
-	memcpy(CMSG_DATA(h), fds, sizeof(fds));
-	return sendmsg(to, &m, MSG_NOSIGNAL | MSG_DONTWAIT) == 1;
-}
-
 /* The socket of the meeting keeps the mount busy, so it does not stay: wakes come through a pair of its own. */
 static bool meet(struct channel *c, pid_t pid, uid_t uid)
 {
@@ -117,7 +103,8 @@ static bool meet(struct channel *c, pid_t pid, uid_t uid)
 	}
 	/* Before the program can have it. */
 	atomic_store(&c->used, true);
-	bool sent = send_memory(c, fd, pair[1]);
+	char version = RING_VERSION;
+	bool sent = !fds_send(fd, &version, 1, (int[]){c->memfd, pair[1]}, 2, MSG_DONTWAIT);
 	close(pair[1]);
 	close(fd);
 	close(c->memfd);

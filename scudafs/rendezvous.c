@@ -19,6 +19,7 @@
 #include <unistd.h>
 #include "scudafs/clock.h"
 #include "wire/ctl.h"
+#include "wire/fds.h"
 #include "wire/log.h"
 
 #define ANSWER_MS 2000
@@ -57,22 +58,6 @@ static int make(unsigned id)
 	return -e;
 }
 
-static bool tell(int to, struct answer a, int fd)
-{
-	union { struct cmsghdr align; char bytes[CMSG_SPACE(sizeof(int))]; } control = {0};
-	struct iovec v = {&a, sizeof(a)};
-	struct msghdr m = {.msg_iov = &v, .msg_iovlen = 1};
-	if (fd >= 0) {
-		m.msg_control = control.bytes;
-		m.msg_controllen = sizeof(control.bytes);
-		struct cmsghdr *c = CMSG_FIRSTHDR(&m);
-		*c = (struct cmsghdr){.cmsg_len = CMSG_LEN(sizeof(int)), .cmsg_level = SOL_SOCKET,
-			.cmsg_type = SCM_RIGHTS};
-		memcpy(CMSG_DATA(c), &fd, sizeof(fd));
-	}
-	return sendmsg(to, &m, MSG_NOSIGNAL) == sizeof(a);
-}
-
 static void *rendezvous_main(void *arg)
 {
 	int here = (int)(intptr_t)arg;
@@ -85,10 +70,13 @@ static void *rendezvous_main(void *arg)
 	atomic_store(&place.thread, (pid_t)syscall(SYS_gettid));
 	while (recv(0, &id, sizeof(id), 0) == sizeof(id)) {
 		int fd = make(id);
-		bool told = tell(0, (struct answer){id, fd < 0 ? -fd : 0}, fd);
-		if (fd >= 0)
+		struct answer a = {id, fd < 0 ? -fd : 0};
+		int e = fds_send(0, &a, sizeof(a), NULL, 0, 0);
+		if (fd >= 0) {
+			e = e ? e : fds_send(0, &a, sizeof(a), &fd, 1, 0);
 			close(fd);
-		if (!told)
+		}
+		if (e)
 			break;
 	}
 	return NULL;
@@ -122,27 +110,22 @@ static bool start(void)
 /* Its answer, which must come in time. */
 static int take(unsigned id)
 {
-	union { struct cmsghdr align; char bytes[CMSG_SPACE(sizeof(int))]; } control;
 	struct answer a = {0};
-	struct iovec v = {&a, sizeof(a)};
-	struct msghdr m = {.msg_iov = &v, .msg_iovlen = 1, .msg_control = control.bytes,
-		.msg_controllen = sizeof(control.bytes)};
 	struct pollfd p = {.fd = place.ask, .events = POLLIN};
 	uint64_t end = clock_ms() + ANSWER_MS;
-	int n, fd = -EPROTO;
+	int n, fd = -1;
 	do
 		n = poll(&p, 1, clock_ms() < end ? (int)(end - clock_ms()) : 0);
 	while (n < 0 && errno == EINTR);
 	if (n <= 0)
 		return -ETIMEDOUT;
-	if (recvmsg(place.ask, &m, MSG_CMSG_CLOEXEC) != sizeof(a) || a.id != id)
+	/* How it went comes first, then the socket if there is one. */
+	if (recv(place.ask, &a, sizeof(a), 0) != sizeof(a) || a.id != id)
 		return -EPROTO;
-	struct cmsghdr *c = CMSG_FIRSTHDR(&m);
 	if (a.error)
 		return -a.error;
-	if (c && c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS && c->cmsg_len == CMSG_LEN(sizeof(fd)))
-		memcpy(&fd, CMSG_DATA(c), sizeof(fd));
-	return fd;
+	n = fds_receive(place.ask, &a, sizeof(a), &fd, 1, 0);
+	return n ? n : fd;
 }
 
 int rendezvous_listen(unsigned id)
