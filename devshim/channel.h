@@ -55,6 +55,8 @@ int channel_await_once(uint64_t seq, size_t room, struct answer *a);
 int channel_wait_data(struct record *r, uint64_t transfer, size_t n,
 	void (*place)(void *arg, uint64_t offset, const void *p, size_t n), void *arg, uint64_t *got,
 	struct answer *a);
+/* Bytes of data that had better come inside an answer than apart from it, COPY_SMALL at most. */
+size_t channel_answer_room(void);
 /* The bulk of the thread's last answer is no longer needed. */
 void channel_taken(void);
 /* Frees what the calling thread keeps for answers. */

@@ -21,6 +21,7 @@
 #include <string.h>
 #include <time.h>
 #include "devshim/call.h"
+#include "devshim/channel.h"
 #include "devshim/context.h"
 #include "devshim/mirror.h"
 #include "devshim/transfer.h"
@@ -32,7 +33,6 @@
 #include "wire/log.h"
 #include "cuda.calls.h"
 
-#define IN_ANSWER COPY_SMALL /* bytes to the host that come inside the answer: fewer requests to the mount */
 
 /* Copies to pinned memory whose bytes have not been told. */
 struct untold {
@@ -251,7 +251,8 @@ static CUresult fetch_bytes(const struct copy *k, enum copy_mode mode, CUstream 
 	struct call c;
 	CUresult r;
 
-	if (n <= IN_ANSWER) {
+	/* Inside the answer: fewer requests to the mount. */
+	if (n <= channel_answer_room()) {
 		bool direct = contiguous(k, &k->dst);
 		void *p = direct ? t.to : malloc(n);
 

@@ -8,11 +8,13 @@
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <unistd.h>
+#include "scudafs/clock.h"
 #include "wire/fds.h"
 #include "wire/log.h"
 #include "wire/ring.h"
 
 #define GATHER (64u << 10)          /* bytes of segments taken at a time, unless one has more */
+#define GATHER_LEAST (4u << 10)
 
 struct channel {
 	uint8_t *memory;
@@ -122,8 +124,8 @@ bool channel_came(struct channel *c, pid_t pid, uid_t uid)
 	ssize_t n;
 	if (c->listener >= 0)
 		return meet(c, pid, uid);
-	while ((n = recv(c->socket, bytes, sizeof(bytes), MSG_DONTWAIT)) == sizeof(bytes))
-		;
+	/* Not all of it, should a program send more than we take: the next look will find the rest. */
+	n = recv(c->socket, bytes, sizeof(bytes), MSG_DONTWAIT);
 	if (n > 0 || (n < 0 && (errno == EAGAIN || errno == EINTR)))
 		return true;
 	close(c->socket);
@@ -192,16 +194,36 @@ static const char *expect(struct channel *c, const struct ring_segment *s)
 	return NULL;
 }
 
-const char *channel_take(struct channel *c, uint64_t *last, struct buffer **bytes, unsigned *waits)
+/* Looks for more than what ends at `head`, until *end, which is set the first time. */
+static uint64_t linger_for(const struct channel *c, uint64_t head, unsigned linger, uint64_t *end)
+{
+	uint64_t more;
+	if (!*end)
+		*end = clock_ns() + linger;
+	do
+		more = atomic_load_explicit(&c->control->head, memory_order_acquire);
+	while (more == head && clock_ns() < *end);
+	return more;
+}
+
+const char *channel_take(struct channel *c, uint64_t *last, struct buffer **bytes, unsigned *waits,
+	unsigned linger)
 {
 	uint64_t head = atomic_load_explicit(&c->control->head, memory_order_acquire), tail = c->tail;
 	struct buffer *b = NULL;
 	const char *why = NULL;
 	*bytes = NULL;
 	*waits = 0;
+	uint64_t end = 0;
 	if (head - tail > RING_BYTES)
 		return "the ring's head is not in the ring";
-	while (head - tail >= sizeof(struct ring_segment)) {
+	for (;;) {
+		if (head == tail && b && !*waits && linger)
+			head = linger_for(c, head, linger, &end);
+		if (head - tail > RING_BYTES)
+			why = "the ring's head is not in the ring";
+		if (head - tail < sizeof(struct ring_segment) || why)
+			break;
 		struct ring_segment s;
 		ring_copy_out(c->memory, tail, &s, sizeof(s));
 		if (!s.len || s.len > RING_RECORD || s.zero || ring_bytes(s.len) > head - tail) {
@@ -216,7 +238,7 @@ const char *channel_take(struct channel *c, uint64_t *last, struct buffer **byte
 			break;
 		if (!b) {
 			uint64_t all = head - tail;
-			size_t room = all > GATHER ? GATHER : (size_t)all;
+			size_t room = all > GATHER ? GATHER : all < GATHER_LEAST ? GATHER_LEAST : (size_t)all;
 			b = buffer_create(room > s.len ? room : s.len);
 			if (!b)
 				return "no memory";

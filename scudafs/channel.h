@@ -35,8 +35,10 @@ void channel_sleeps(struct channel *c, bool asleep);
 /* A batch has come the other way: what was found before its turn may have its turn now. */
 void channel_look_again(struct channel *c);
 /* Takes segments that continue after batch *last, which is counted up; several at a time. *bytes: theirs, the
- * caller's; NULL when none is there whose turn has come. *waits: how many of them name a slot. Returns NULL or what is wrong with them. */
-const char *channel_take(struct channel *c, uint64_t *last, struct buffer **bytes, unsigned *waits);
+ * caller's; NULL when none is there whose turn has come. *waits: how many of them name a slot. A post
+ * alone is not taken before `linger` ns have passed in which the wait for it might follow. Returns NULL or what is wrong with them. */
+const char *channel_take(struct channel *c, uint64_t *last, struct buffer **bytes, unsigned *waits,
+	unsigned linger);
 
 /* The slot that waits for the answer to seq; -1: none. */
 int channel_waiting(const struct channel *c, uint64_t seq);

@@ -4,11 +4,16 @@
 #include <stdint.h>
 #include <time.h>
 
-static inline uint64_t clock_us(void)
+static inline uint64_t clock_ns(void)
 {
 	struct timespec t;
 	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * 1000000 + (uint64_t)t.tv_nsec / 1000;
+	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
+}
+
+static inline uint64_t clock_us(void)
+{
+	return clock_ns() / 1000;
 }
 
 static inline uint64_t clock_ms(void)

@@ -12,6 +12,7 @@
 
 #define WRITE_PARTS 32
 #define DIRECT_MOST (128u << 10)    /* a batch up to here is written by the thread that brings it */
+#define TAKES 16                    /* from shared memory in one call */
 #define FLUSH_MOST (4u << 20)       /* bytes that one call writes; then the session's thread goes on */
 
 /* ---- following the frames ---- */
@@ -346,16 +347,16 @@ static void take_parked(struct relay *r, struct answers *a)
 	}
 }
 
-bool outbound_drain(struct relay *r, struct answers *a)
+bool outbound_drain(struct relay *r, struct answers *a, unsigned linger)
 {
 	bool any = false;
 	if (!r->channel || !r->up)
 		return false;
-	while (!r->error && r->queue.bytes <= LIMIT_QUEUE && channel_has_news(r->channel)) {
+	for (int i = 0; i < TAKES && !r->error && r->queue.bytes <= LIMIT_QUEUE && channel_has_news(r->channel); i++) {
 		struct buffer *b;
 		size_t boundary;
 		unsigned waits;
-		const char *why = channel_take(r->channel, &r->batch, &b, &waits);
+		const char *why = channel_take(r->channel, &r->batch, &b, &waits, linger);
 		r->asks = false;
 		if (!why && b)
 			why = follow(r, b->data, b->len, &boundary);
@@ -368,13 +369,16 @@ bool outbound_drain(struct relay *r, struct answers *a)
 		buffer_unref(b);
 		take_parked(r, a);
 	}
+	/* Whoever fills the ring faster than we take it must not keep us from all else. */
+	if (!r->error && r->queue.bytes <= LIMIT_QUEUE && channel_has_news(r->channel))
+		relay_wake(r);
 	return any;
 }
 
 static void enter(struct relay *r, struct request *q, uint64_t batch, const void *p, size_t n,
 	struct buffer *b, struct answers *a)
 {
-	outbound_drain(r, a);
+	outbound_drain(r, a, 0);
 	if (batch <= r->batch) {
 		if (q->wait.seq)
 			await(r, q, a);
@@ -387,7 +391,7 @@ static void enter(struct relay *r, struct request *q, uint64_t batch, const void
 		take_parked(r, a);
 		if (r->channel)
 			channel_look_again(r->channel);
-		outbound_drain(r, a);
+		outbound_drain(r, a, 0);
 	} else if (batch - r->batch > AHEAD_BATCHES) {
 		log_warning("session %u: %s[%d] sent batch %llu after %llu", r->id, r->command, (int)r->pid,
 			(unsigned long long)batch, (unsigned long long)r->batch);

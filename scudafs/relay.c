@@ -23,6 +23,7 @@
 #include "wire/ring.h"
 
 #define POLLED 4
+#define LINGER_NS 800               /* a launch and the synchronize behind it leave together */
 #define LOOKS 10                    /* at shared memory, between two at the descriptors */
 #define THREAD_STACK (256u << 10)
 #define LATE_MS 2000                /* a loop this late was stopped itself: silence says nothing then */
@@ -359,7 +360,7 @@ static bool turn(struct relay *r)
 		relay_fail(r, ESHUTDOWN, &a);
 	}
 	if (!r->error && !r->closing) {
-		if (outbound_drain(r, &a) && spin_us())
+		if (outbound_drain(r, &a, spin_us() ? LINGER_NS : 0) && spin_us())
 			r->spin_until = clock_us() + spin_us();
 		outbound_flush(r, &a);
 		expire(r, now, &a);

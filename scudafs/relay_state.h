@@ -138,8 +138,8 @@ void relay_wake(struct relay *r);
 
 /* outbound.c, all under the lock. Sends what is queued unless somebody does or the stream is blocked. */
 void outbound_flush(struct relay *r, struct answers *a);
-/* Takes what the program has put into shared memory. True when there was anything. */
-bool outbound_drain(struct relay *r, struct answers *a);
+/* Takes what the program has put into shared memory. True when there was anything. `linger`: channel_take's. */
+bool outbound_drain(struct relay *r, struct answers *a, unsigned linger);
 /* A frame of the daemon's or program's own between two records. */
 int outbound_aside(struct relay *r, const void *p, size_t n);
 /* The server has answered seq; false when it was not asked. */

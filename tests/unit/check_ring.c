@@ -16,6 +16,7 @@
 #include <unistd.h>
 #include "scudafs/relay.h"
 #include "scudafs/rendezvous.h"
+#include "wire/fds.h"
 #include "wire/ring.h"
 
 /* The program's mapping is the mount's: the only one that there is. */
@@ -547,11 +548,34 @@ START_TEST(test_garbage)
 }
 END_TEST
 
+/* Descriptors that were not asked for are not kept. */
+START_TEST(test_descriptors)
+{
+	int pair[2], two[2], got[FDS_MOST] = {-1, -1, -1, -1};
+	char c = 7, d = 0;
+	ck_assert_int_eq(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, pair), 0);
+	ck_assert_int_eq(pipe(two), 0);
+	int next = dup(0);
+	close(next);
+	for (unsigned sent = 0; sent <= 2; sent++)
+		for (unsigned asked = 0; asked <= FDS_MOST; asked++) {
+			ck_assert_int_eq(fds_send(pair[0], &c, 1, two, sent, 0), 0);
+			ck_assert_int_eq(fds_receive(pair[1], &d, 1, got, asked, 0), sent == asked ? 0 : -EPROTO);
+			ck_assert_int_eq(d, 7);
+			for (unsigned i = 0; i < sent && sent == asked; i++)
+				ck_assert_int_eq(close(got[i]), 0);
+			int now = dup(0);
+			ck_assert_int_eq(now, next);
+			close(now);
+		}
+}
+END_TEST
+
 int main(void)
 {
 	Suite *s = suite_create("ring");
 	setenv("SCUDAFS_LANES", "2", 1);
-	TCase *t = tcase_create("good"), *u = tcase_create("bad");
+	TCase *t = tcase_create("good"), *u = tcase_create("bad"), *v = tcase_create("descriptors");
 	tcase_add_checked_fixture(t, setup, teardown);
 	tcase_add_checked_fixture(u, setup, teardown);
 	tcase_set_timeout(t, 60);
@@ -566,6 +590,8 @@ int main(void)
 	tcase_add_loop_test(u, test_garbage, 0, 6);
 	suite_add_tcase(s, t);
 	suite_add_tcase(s, u);
+	tcase_add_test(v, test_descriptors);
+	suite_add_tcase(s, v);
 	SRunner *r = srunner_create(s);
 	srunner_run_all(r, CK_NORMAL);
 	int failed = srunner_ntests_failed(r);
