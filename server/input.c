@@ -13,8 +13,6 @@
 /* The kind that stands in the buffer for a frame that was dealt with: none that a frame has. */
 #define FRAME_SCANNED 0
 
-/* A program that says nothing for so long is dead: its mount says PING every TIME_HEARTBEAT. */
-#define TIME_SILENCE (2 * TIME_DEAD)
 
 static _Noreturn void ended(struct session *s, ssize_t r)
 {

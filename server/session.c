@@ -224,8 +224,8 @@ static void reader_tick(struct session *s)
 	if (in != last_in || busy || !last_time) {
 		last_in = in;
 		last_time = now;
-	} else if (now - last_time > 2 * TIME_DEAD) {
-		session_lost(s, "nothing came for %d s", 2 * TIME_DEAD / 1000);
+	} else if (now - last_time > TIME_SILENCE) {
+		session_lost(s, "nothing came for %d s", TIME_SILENCE / 1000);
 	}
 }
 

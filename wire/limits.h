@@ -38,4 +38,5 @@
 #define TIME_CONNECT        4000            /* the daemon's connect, handshake included: mount fails within 5 s */
 #define TIME_HEARTBEAT      2000            /* a PING from the daemon */
 #define TIME_DEAD           6000            /* nothing received: the peer is dead */
+#define TIME_SILENCE        9000            /* the server's: nothing came from a mount, which sends a PING every TIME_HEARTBEAT */
 #define TIME_PARK           5000            /* a parked FUSE request is answered CTL_AGAIN after this */

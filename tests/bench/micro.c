@@ -139,8 +139,8 @@ static double per_call(void (*f)(void), int n, double *rest)
 	return t[BATCHES / 2];
 }
 
-/* Microseconds a launch in a burst that begins with an idle device. */
-static double issue(void)
+/* Microseconds a call in a burst that begins with an idle device. */
+static double issue(void (*f)(void))
 {
 	double t[BURSTS];
 
@@ -150,12 +150,31 @@ static double issue(void)
 		synchronize();
 		s = now();
 		for (int i = 0; i < BURST; i++)
-			launch();
+			f();
 		t[b] = (now() - s) * 1e6 / BURST;
 	}
 	synchronize();
 	qsort(t, BURSTS, sizeof(*t), by_value);
 	return t[BURSTS / 2];
+}
+
+/* The same beside much memory: 5,000 allocations and 1,000 pinned buffers. */
+static double issue_beside(void)
+{
+	static CUdeviceptr device[5000];
+	static void *pinned[1000];
+	double t;
+
+	for (int i = 0; i < 5000; i++)
+		NEED(cuMemAlloc(&device[i], 512));
+	for (int i = 0; i < 1000; i++)
+		NEED(cuMemAllocHost(&pinned[i], 4096));
+	t = issue(launch);
+	for (int i = 0; i < 5000; i++)
+		NEED(cuMemFree(device[i]));
+	for (int i = 0; i < 1000; i++)
+		NEED(cuMemFreeHost(pinned[i]));
+	return t;
 }
 
 static double rate(int to_host, void *h, size_t n)
@@ -252,7 +271,9 @@ int main(int argc, char **argv)
 	NEED(cuMemAlloc(&device_word, 256));
 	/* A thread that launches for long goes at the pace of the device, natively and through a mount: what a launch
 	 * itself takes is seen in bursts. */
-	printf("launch_issue_us %.3f\n", issue());
+	printf("launch_issue_us %.3f\n", issue(launch));
+	if (how != SLOW)
+		printf("launch_issue_beside_us %.3f\n", issue_beside());
 	per_call(launch, 20000, &rest);
 	printf("launch_rate_us %.3f\n", rest);
 	printf("launch_sync_us %.3f\n", per_call(launch_and_wait, 2000, NULL));
@@ -260,7 +281,7 @@ int main(int argc, char **argv)
 	printf("event_query_us %.3f\n", per_call(event_query, 20000, NULL));
 	printf("memgetinfo_us %.3f\n", per_call(mem_get_info, 2000, NULL));
 	printf("alloc_free_us %.3f\n", per_call(allocate, 1000, NULL));
-	printf("htod4_us %.3f\n", per_call(word_to_device, 5000, NULL));
+	printf("htod4_us %.3f\n", issue(word_to_device));
 	printf("dtoh4_us %.3f\n", per_call(word_to_host, 2000, NULL));
 	fflush(stdout);
 

@@ -115,6 +115,7 @@ def lost(label, name, unit, most, ms):
 print(f"round trip {rtt:.1f} us, one connection {bw:.2f} GB/s")
 print(f"{'':52} {'goal':>20} {'native':>11} {'ours':>11} {'ratio':>8} reached")
 row("launch, issue, us", "launch_issue_us", 2)
+row("the same beside 5,000 allocations, 1,000 buffers", "launch_issue_beside_us", 2)
 times("launch, rate, us each", "launch_rate_us", 1 / 0.9, ">= 0.9 of its rate")
 for name in "launch_sync_us", "memgetinfo_us", "dtoh4_us":
     row(name.replace("_us", ", us"), name, rtt + 12, text=f"<= RTT + 12 = {rtt + 12:.0f}")

@@ -32,3 +32,24 @@ works()
 	run_program small 2>/dev/null | grep -q right
 }
 within 10 works || fail "after the thaw: $(run_program small 2>&1)"
+
+# Every way to wait ends: short ones, bulk both ways, host functions.
+ways="sync read alloc to_device to_host pinned_to_host host"
+for w in $ways; do
+	start_program "$w" waits "$w"
+done
+for w in $ways; do
+	expect "$w" 40 working
+done
+frozen="$server $(pgrep -P "$server")"
+kill -STOP $frozen
+start=$(now_ms)
+for w in $ways; do
+	within 12 said "$w" '^code' || fail "$w still waits after $(($(now_ms) - start)) ms"
+	took=$(($(now_ms) - start))
+	[ "$took" -le 10000 ] || fail "$w: the error came after $took ms"
+	said "$w" '^code 806 ' || fail "$w: $(cat "$work/$w.out")"
+	echo "$w: $(grep '^code' "$work/$w.out")"
+done
+thaw
+within 12 no_sessions || fail "sessions are left: $(sessions)"
