@@ -195,13 +195,19 @@ struct function *function_get(struct call *c, unsigned type, void *parent, const
 	return f;
 }
 
+bool function_loaded(const struct function *f)
+{
+	return atomic_load_explicit(&f->attributes, memory_order_acquire);
+}
+
 struct function *function_find(unsigned type, const void *parent, const char *name)
 {
 	struct function *f;
 
 	pthread_mutex_lock(&lock);
 	for (f = all; f; f = f->next)
-		if (f->parent == parent && handle_type(f->handle) == type && f->name && !strcmp(f->name, name))
+		if (f->parent == parent && handle_type(f->handle) == type && f->name && !strcmp(f->name, name) &&
+			(type == HANDLE_CUkernel || function_loaded(f)))
 			break;
 	pthread_mutex_unlock(&lock);
 	return f;
@@ -255,7 +261,9 @@ CUresult function_ask(struct function *f)
 
 CUresult function_ready(struct function *f)
 {
-	return __builtin_expect(f->laid_out, 1) ? CUDA_SUCCESS : ask(f, true);
+	bool ready = f->laid_out && (handle_type(f->handle) == HANDLE_CUkernel || function_loaded(f));
+
+	return __builtin_expect(ready, 1) ? CUDA_SUCCESS : ask(f, true);
 }
 
 struct function *function_of(const void *h)

@@ -47,7 +47,10 @@ struct function *function_of(const void *f);
 /* Takes handle, layout and attributes from an answer; the rest from the call. NULL when the answer was
  * bad. */
 struct function *function_get(struct call *c, unsigned type, void *parent, const char *name);
-/* That of a module or library by its name, if it was told. */
+/* The driver has loaded this CUfunction: it tells no attributes of one that it has not. */
+bool function_loaded(const struct function *f);
+/* That of a module or library by its name, if it was told. One that the program enumerated may not be loaded yet,
+ * and asking for it by name loads it. */
 struct function *function_find(unsigned type, const void *parent, const char *name);
 /* The CUfunction that a kernel is in a context; NULL when it was not told. */
 void *function_resolved(const struct function *kernel, CUcontext ctx);

@@ -237,17 +237,26 @@ CUresult cuKernelGetParamInfo(CUkernel kernel, size_t i, size_t *offset, size_t 
 	return param_info(kernel, HANDLE_CUkernel, i, offset, size);
 }
 
-/* Attributes were read from it, so the driver has loaded it. */
+/* A function of a module: attributes were read from it, so the driver has loaded it. A kernel tells its own without. */
+static bool is_loaded(const struct function *f)
+{
+	return handle_type(f->handle) == HANDLE_CUfunction && function_loaded(f);
+}
+
 CUresult cuFuncIsLoaded(CUfunctionLoadingState *state, CUfunction function)
 {
 	CUresult r = process_check();
 
 	if (r)
 		return r;
-	if (!function_of(function))
+	struct function *f = function_of(function);
+
+	if (!f)
 		return CUDA_ERROR_INVALID_HANDLE;
 	if (!state)
 		return CUDA_ERROR_INVALID_VALUE;
+	if (!is_loaded(f))
+		return remote_cuFuncIsLoaded(state, function);
 	*state = CU_FUNCTION_LOADING_STATE_LOADED;
 	return CUDA_SUCCESS;
 }
@@ -259,7 +268,15 @@ CUresult cuFuncLoad(CUfunction function)
 
 	if (r)
 		return r;
-	return function_of(function) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
+	struct function *f = function_of(function);
+
+	if (!f)
+		return CUDA_ERROR_INVALID_HANDLE;
+	if (is_loaded(f))
+		return CUDA_SUCCESS;
+	copy_drain();
+	r = remote_cuFuncLoad(function);
+	return r ? r : function_ask(f);
 }
 
 CUresult cuFuncGetModule(CUmodule *hmod, CUfunction hfunc)

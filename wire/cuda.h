@@ -276,8 +276,9 @@ CUresult cuFuncGetModule(CUmodule *hmod, CUfunction hfunc) LOCAL SINCE(11000);
 CUresult cuFuncGetName(const char **name, CUfunction hfunc) HAND SINCE(12030);
 CUresult cuFuncGetParamInfo(CUfunction func, size_t paramIndex, size_t *paramOffset, size_t *paramSize)
 		LOCAL SINCE(12040);
-CUresult cuFuncIsLoaded(CUfunctionLoadingState *state, CUfunction function) LOCAL SINCE(12040);
-CUresult cuFuncLoad(CUfunction function) LOCAL SINCE(12040);
+CUresult cuFuncIsLoaded(CUfunctionLoadingState *state, CUfunction function)
+		CACHED("never: what is loaded stays so") SINCE(12040);
+CUresult cuFuncLoad(CUfunction function) SHIM SINCE(12040);
 CUresult cuLaunchCooperativeKernelMultiDevice(CUDA_LAUNCH_PARAMS *launchParamsList, unsigned int
 		numDevices, unsigned int flags) HAND SINCE(9000);
 CUresult cuFuncSetBlockShape(CUfunction hfunc, int width, int height, int depth) SINCE(2000);

@@ -26,7 +26,7 @@ sent() # OPTION...: KiB over the link, in $kib
 	before=$(cat "$work/sent")
 	run_program image 1000 4096 3 17 | grep -q right || fail "a wrong result with: $*"
 	kib=$((($(cat "$work/sent") - before) / 1024))
-	run_program crowded 500 4096 | grep -q crowded || fail "copies with: $*"
+	run_program crowded 100 4096 | grep -q crowded || fail "copies with: $*"
 	stop_mount
 }
 
