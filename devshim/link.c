@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The linker. Inputs travel whole; the linked image comes back as a transfer of its own and lives until
- * the linker is destroyed, as the driver promises. Compiler options' logs are filled when the link
- * completes.
+ * the linker is destroyed, as the driver promises. Compiler options' logs are filled when an input is added
+ * and when the link completes.
  *
  * Thread rule: a linker is used by one thread at a time. */
 #include <stdlib.h>
@@ -17,6 +17,7 @@
 
 struct linker {
 	struct jit jit; /* the application's buffers, which it must keep until the end */
+	void **told; /* and its values, if there are any that tell something */
 	void *image;
 };
 
@@ -36,6 +37,13 @@ __attribute__((constructor)) static void watch_linkers(void)
 	handle_on_drop(HANDLE_CUlinkState, linker_dropped);
 }
 
+/* Options whose value the driver replaces. */
+static bool tells(CUjit_option o)
+{
+	return o == CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES || o == CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES ||
+	       o == CU_JIT_WALL_TIME;
+}
+
 static bool keep_options(struct linker *l, unsigned n, const CUjit_option *options, void *const *values)
 {
 	l->jit.n = n;
@@ -47,6 +55,9 @@ static bool keep_options(struct linker *l, unsigned n, const CUjit_option *optio
 		return false;
 	memcpy(l->jit.options, options, n * sizeof *options);
 	memcpy(l->jit.values, values, n * sizeof *values);
+	for (unsigned i = 0; i < n; i++)
+		if (tells(options[i]))
+			l->told = (void **)(uintptr_t)values;
 	return true;
 }
 
@@ -85,6 +96,21 @@ CUresult cuLinkCreate_v2(
 	return r ? r : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
+/* The logs so far, into the room that the application gave; their sizes and the time are told at the end. */
+static void take_logs(struct call *c, const struct linker *l, bool end)
+{
+	void *values[LIMIT_OPTIONS];
+
+	if (c->in.len == c->in.cap || l->jit.n > LIMIT_OPTIONS)
+		return;
+	if (l->jit.n)
+		memcpy(values, l->jit.values, l->jit.n * sizeof *values);
+	get_jit(c, &(struct jit){l->jit.n, l->jit.options, values});
+	for (unsigned i = 0; end && l->told && i < l->jit.n; i++)
+		if (tells(l->jit.options[i]))
+			l->told[i] = values[i];
+}
+
 static CUresult add(CUlinkState state, CUjitInputType type, const void *data, size_t size, const char *name,
 	const struct jit *j)
 {
@@ -105,6 +131,10 @@ static CUresult add(CUlinkState state, CUjitInputType type, const void *data, si
 	c.bulk = data;
 	c.bulk_len = size;
 	r = call_wait(&c);
+	struct linker *l = handle_data(HANDLE_CUlinkState, state);
+
+	if (l)
+		take_logs(&c, l, false);
 	return call_end(&c, r);
 }
 
@@ -143,8 +173,7 @@ static CUresult complete(CUlinkState state, struct linker *l, uint64_t *size)
 	put_handle(&c, HANDLE_CUlinkState, state);
 	put_u64(&c.out, 0);
 	r = call_wait(&c);
-	if (c.in.len < c.in.cap)
-		get_jit(&c, &l->jit);
+	take_logs(&c, l, true);
 	if (!r)
 		*size = get_u64(&c.in);
 	return call_end(&c, r);

@@ -22,7 +22,6 @@
 #include "cuda.calls.h"
 
 #define LIMIT_LOG (20u << 10)
-#define LIMIT_OPTIONS 64
 
 void image_target(struct image_target *t)
 {

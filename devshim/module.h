@@ -4,6 +4,8 @@
 #include "devshim/call.h"
 #include "devshim/image.h"
 
+#define LIMIT_OPTIONS 64 /* of one call */
+
 struct jit {
 	unsigned n;
 	CUjit_option *options;

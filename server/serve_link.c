@@ -119,6 +119,10 @@ CUresult serve_cuLinkAddData_v2(struct exec *x)
 		r = drv.cuLinkAddData_v2(s, type, data, n, *name ? name : NULL, j.n, j.option, j.value);
 	}
 	free(data);
+	struct linker *l = r == SERVE_BAD ? NULL : find(s);
+
+	if (l) /* what is wrong with an input is told when it is added */
+		put_jit(x, &l->jit);
 	return r;
 }
 

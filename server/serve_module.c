@@ -92,7 +92,8 @@ static void put_asked(struct exec *x, CUkernel k, uint64_t library, const char *
 		if (!drv.cuKernelGetAttribute(&a.value[i], i, k, a.device))
 			a.known |= 1u << i;
 	put_kernel(x, k, &a);
-	told_asked(library, name, &a);
+	if (name)
+		told_asked(library, name, &a);
 }
 
 static char *get_name(struct exec *x)
