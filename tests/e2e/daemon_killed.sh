@@ -9,11 +9,15 @@ start_mount
 
 start_program victim block
 expect victim 20 blocking
+start_program poster poster
+expect poster 20 posting
 killed=$(now_ms)
 kill -KILL $(daemon)
 expect victim 3 '^code'
 took=$(($(now_ms) - killed))
 [ "$took" -lt 2000 ] || fail "the error came after $took ms"
+expect poster 2 '^code'
+said poster '^code 806$' || fail "who only posts was told: $(cat "$work/poster.out")"
 said victim '^code 806 ' || fail "$(cat "$work/victim.out")"
 expect victim 3 'later calls took'
 within 3 no_sessions || fail "the server still has sessions: $(sessions)"
