@@ -388,6 +388,43 @@ uint64_t copy_note(const struct copy *k, struct context *context)
 	return id;
 }
 
+bool copy_of_upcall(void (*run)(void *), const void *arg, CUDA_MEMCPY3D *out)
+{
+	if (run != run_aside)
+		return false;
+	const struct copy *k = &((const struct aside *)arg)->copy;
+	const struct copy_side *from = &k->src, *to = &k->dst;
+
+	*out = (CUDA_MEMCPY3D){.srcXInBytes = from->x,
+		.srcY = from->y,
+		.srcZ = from->z,
+		.srcLOD = from->lod,
+		.srcMemoryType = from->type,
+		.srcArray = from->array,
+		.srcPitch = from->pitch,
+		.srcHeight = from->height,
+		.dstXInBytes = to->x,
+		.dstY = to->y,
+		.dstZ = to->z,
+		.dstLOD = to->lod,
+		.dstMemoryType = to->type,
+		.dstArray = to->array,
+		.dstPitch = to->pitch,
+		.dstHeight = to->height,
+		.WidthInBytes = k->w,
+		.Height = k->h,
+		.Depth = k->d};
+	if (from->type == CU_MEMORYTYPE_HOST)
+		out->srcHost = (const void *)(uintptr_t)from->address;
+	else
+		out->srcDevice = from->address;
+	if (to->type == CU_MEMORYTYPE_HOST)
+		out->dstHost = (void *)(uintptr_t)to->address;
+	else
+		out->dstDevice = to->address;
+	return true;
+}
+
 /* Queues it as a host function. In a capture it stays for all replays: graphs do not tell when the last
  * one is over. */
 static CUresult run_later(const struct copy *k, CUstream stream, struct work *w, bool once)

@@ -41,6 +41,8 @@ CUresult copy_put(struct call *c, const struct copy *k);
  * upcall's id, 0 without memory. */
 struct context;
 uint64_t copy_note(const struct copy *k, struct context *context);
+/* The copy of an upcall's function and argument, when it is one, as a description. */
+bool copy_of_upcall(void (*run)(void *), const void *arg, CUDA_MEMCPY3D *out);
 static inline bool copy_is_host(const struct copy *k)
 {
 	return k->src.type == CU_MEMORYTYPE_HOST || k->dst.type == CU_MEMORYTYPE_HOST;

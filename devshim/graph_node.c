@@ -12,6 +12,7 @@
 #include "devshim/function.h"
 #include "devshim/graph.h"
 #include "devshim/handle.h"
+#include "devshim/upcall.h"
 #include "devshim/work.h"
 #include "wire/cuda.h"
 #include "wire/limits.h"
@@ -24,6 +25,7 @@ struct node {
 	CUDA_HOST_NODE_PARAMS host; /* fn NULL: not a host node of the application's */
 	CUDA_MEMCPY3D copy; /* Depth 0: not a copy node */
 	bool copy_is_host; /* one that is a host function for the driver */
+	bool asked; /* the server: what a captured or cloned host node runs is known */
 	void *given; /* what the last question about the node gave out */
 };
 
@@ -54,6 +56,59 @@ static struct node *node_of(CUgraphNode h)
 		n = NULL;
 	}
 	return n;
+}
+
+/* What the server's driver knows of a host node is the upcall: whose it is says whether it is a function of the
+ * program's or a copy. Of other nodes it knows all, and the answer is no. */
+static CUresult ask_upcall(CUgraphNode h, struct node *n)
+{
+	void (*run)(void *);
+	void *arg;
+	uint64_t id = 0;
+	struct call c;
+	CUresult r = call_begin(&c, CALL_cuGraphHostNodeGetParams);
+
+	if (r)
+		return r;
+	if (!put_handle(&c, HANDLE_CUgraphNode, h))
+		return handle_error(HANDLE_CUgraphNode);
+	r = call_wait(&c);
+	if (!r)
+		id = get_u64(&c.in);
+	r = call_end(&c, r);
+	if (r && r != CUDA_ERROR_INVALID_VALUE)
+		return r;
+	n->asked = true;
+	if (!r && upcall_find(id, &run, &arg) && !host_function_of(run, arg, &n->host))
+		n->copy_is_host = copy_of_upcall(run, arg, &n->copy);
+	return CUDA_SUCCESS;
+}
+
+/* All that is known of a node of the program's side, captured and cloned ones included. */
+static CUresult know(CUgraphNode h, struct node **out)
+{
+	CUresult r = process_check();
+	struct node *n = r ? NULL : node_of(h);
+
+	*out = n;
+	if (r)
+		return r;
+	if (!n)
+		return handle_live(HANDLE_CUgraphNode, h) ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_ERROR_INVALID_VALUE;
+	return n->asked || n->host.fn || n->copy.Depth ? CUDA_SUCCESS : ask_upcall(h, n);
+}
+
+CUresult cuGraphNodeGetType(CUgraphNode hNode, CUgraphNodeType *type)
+{
+	struct node *n;
+	CUresult r = remote_cuGraphNodeGetType(hNode, type);
+
+	if (r || *type != CU_GRAPH_NODE_TYPE_HOST)
+		return r;
+	r = know(hNode, &n);
+	if (!r && n->copy_is_host)
+		*type = CU_GRAPH_NODE_TYPE_MEMCPY;
+	return r;
 }
 
 bool node_keep(CUgraphNode h, void *given)
@@ -137,12 +192,12 @@ CUresult cuGraphAddHostNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgr
 
 CUresult cuGraphHostNodeGetParams(CUgraphNode hNode, CUDA_HOST_NODE_PARAMS *nodeParams)
 {
-	CUresult r = process_check();
-	struct node *n = r ? NULL : handle_data(HANDLE_CUgraphNode, hNode);
+	struct node *n;
+	CUresult r = know(hNode, &n);
 
 	if (r)
 		return r;
-	if (!n || !n->host.fn || !nodeParams)
+	if (!n->host.fn || !nodeParams)
 		return CUDA_ERROR_INVALID_VALUE;
 	*nodeParams = n->host;
 	return CUDA_SUCCESS;
@@ -150,13 +205,13 @@ CUresult cuGraphHostNodeGetParams(CUgraphNode hNode, CUDA_HOST_NODE_PARAMS *node
 
 static CUresult host_set(CUgraphExec e, CUgraphNode hNode, const CUDA_HOST_NODE_PARAMS *p)
 {
-	CUresult r = process_check();
-	struct node *n = r ? NULL : handle_data(HANDLE_CUgraphNode, hNode);
+	struct node *n;
+	CUresult r = know(hNode, &n);
 	uint64_t id;
 
 	if (r)
 		return r;
-	if (!n || !n->host.fn || !p || !p->fn)
+	if (!n->host.fn || !p || !p->fn)
 		return CUDA_ERROR_INVALID_VALUE;
 	id = host_function_note(p->fn, p->userData);
 	if (!id)
@@ -236,24 +291,43 @@ CUresult cuGraphAddMemcpyNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CU
 	return r;
 }
 
-CUresult cuGraphMemcpyNodeGetParams(CUgraphNode hNode, CUDA_MEMCPY3D *nodeParams)
+/* [node] -> [the struct's bytes, arrays of both sides] */
+static CUresult ask_copy(CUgraphNode h, CUDA_MEMCPY3D *p)
 {
-	CUresult r = process_check();
-	struct node *n = r ? NULL : handle_data(HANDLE_CUgraphNode, hNode);
+	struct call c;
+	CUresult r = call_begin(&c, CALL_cuGraphMemcpyNodeGetParams);
 
 	if (r)
 		return r;
-	if (!nodeParams || !handle_live(HANDLE_CUgraphNode, hNode))
+	if (!put_handle(&c, HANDLE_CUgraphNode, h))
+		return handle_error(HANDLE_CUgraphNode);
+	r = call_wait(&c);
+	if (!r) {
+		get_bytes(&c.in, p, sizeof *p);
+		p->srcArray = get_handle(&c, HANDLE_CUarray);
+		p->dstArray = get_handle(&c, HANDLE_CUarray);
+	}
+	return call_end(&c, r);
+}
+
+CUresult cuGraphMemcpyNodeGetParams(CUgraphNode hNode, CUDA_MEMCPY3D *nodeParams)
+{
+	struct node *n;
+	CUresult r = know(hNode, &n);
+
+	if (r)
+		return r;
+	if (!nodeParams)
 		return CUDA_ERROR_INVALID_VALUE;
-	if (!n || !n->copy.Depth)
-		return call_unsupported("cuGraphMemcpyNodeGetParams", "of captured copies");
+	if (!n->copy.Depth)
+		return ask_copy(hNode, nodeParams);
 	*nodeParams = n->copy;
 	return CUDA_SUCCESS;
 }
 
 CUresult node_set_copy(CUgraphExec e, CUgraphNode hNode, const CUDA_MEMCPY3D *p, CUcontext ctx)
 {
-	struct node *n = handle_data(HANDLE_CUgraphNode, hNode);
+	struct node *n;
 	struct context *context;
 	struct copy k;
 	struct call c;
@@ -261,9 +335,11 @@ CUresult node_set_copy(CUgraphExec e, CUgraphNode hNode, const CUDA_MEMCPY3D *p,
 
 	if (!r)
 		r = find_context(ctx, &context);
+	if (!r)
+		r = know(hNode, &n);
 	if (r)
 		return r;
-	if (!n || !n->copy.Depth || n->copy_is_host != copy_is_host(&k))
+	if (n->host.fn || n->copy_is_host != copy_is_host(&k))
 		return CUDA_ERROR_INVALID_VALUE;
 	if (n->copy_is_host) {
 		uint64_t id = copy_note(&k, context);

@@ -429,6 +429,16 @@ uint64_t host_function_note(CUhostFn fn, void *data)
 	return id;
 }
 
+bool host_function_of(void (*run)(void *), const void *arg, CUDA_HOST_NODE_PARAMS *out)
+{
+	const struct host_function *h = arg;
+
+	if (run != run_host_function || !h->fn)
+		return false;
+	*out = (CUDA_HOST_NODE_PARAMS){h->fn, h->data};
+	return true;
+}
+
 /* In a capture it stays for all replays: graphs do not tell when the last one is over. */
 static CUresult add_host_function(
 	CUstream stream, struct work *w, bool once, CUhostFn fn, CUstreamCallback callback, void *data)

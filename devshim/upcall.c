@@ -244,6 +244,23 @@ uint64_t upcall_new(void (*fn)(void *arg), void *arg, bool once, bool foreign)
 	return id;
 }
 
+bool upcall_find(uint64_t id, void (**run)(void *), void **arg)
+{
+	bool found = false;
+	int saved = errno;
+	pthread_mutex_lock(&upcall.lock);
+	for (struct function *f = upcall.bucket[id % BUCKETS]; f && !found; f = f->next) {
+		if (f->id != id)
+			continue;
+		found = true;
+		*run = f->run;
+		*arg = f->arg;
+	}
+	pthread_mutex_unlock(&upcall.lock);
+	errno = saved;
+	return found;
+}
+
 void upcall_drop(uint64_t id)
 {
 	int saved = errno;

@@ -14,6 +14,8 @@
 /* Notes a function that the server may ask for by the id returned; 0 without memory or thread. `once`: it is
  * forgotten after it ran. `foreign`: it is the application's, and gets the thread of host functions. */
 uint64_t upcall_new(void (*run)(void *arg), void *arg, bool once, bool foreign);
+/* What was noted under an id. False when it is forgotten. */
+bool upcall_find(uint64_t id, void (**run)(void *arg), void **arg);
 /* Forgets one. */
 void upcall_drop(uint64_t id);
 /* A number that came for the host function that runs: by that, while it runs. */

@@ -193,6 +193,48 @@ CUresult serve_cuGraphExecHostNodeSetParams(struct exec *x)
 	return x->bad_handle ? x->handle_code : drv.cuGraphExecHostNodeSetParams(e, node, &p);
 }
 
+/* [node] -> [upcall] */
+CUresult serve_cuGraphHostNodeGetParams(struct exec *x)
+{
+	CUgraphNode node = exec_handle(x, HANDLE_CUgraphNode);
+	CUDA_HOST_NODE_PARAMS p = {0};
+
+	if (!get_end(&x->in))
+		return SERVE_BAD;
+	if (x->bad_handle)
+		return x->handle_code;
+	CUresult r = drv.cuGraphHostNodeGetParams(node, &p);
+
+	/* Any other function of ours is none of the program's. */
+	if (!r)
+		put_u64(&x->out, p.fn == host_upcall ? (uintptr_t)p.userData : 0);
+	return r;
+}
+
+/* [node] -> [the struct's bytes, arrays of both sides] */
+CUresult serve_cuGraphMemcpyNodeGetParams(struct exec *x)
+{
+	CUgraphNode node = exec_handle(x, HANDLE_CUgraphNode);
+	CUDA_MEMCPY3D p = {0};
+
+	if (!get_end(&x->in))
+		return SERVE_BAD;
+	if (x->bad_handle)
+		return x->handle_code;
+	CUresult r = drv.cuGraphMemcpyNodeGetParams(node, &p);
+
+	if (r)
+		return r;
+	CUarray src = p.srcMemoryType == CU_MEMORYTYPE_ARRAY ? p.srcArray : NULL;
+	CUarray dst = p.dstMemoryType == CU_MEMORYTYPE_ARRAY ? p.dstArray : NULL;
+
+	p.srcArray = p.dstArray = NULL;
+	put_bytes(&x->out, &p, sizeof p);
+	exec_put_handle(x, HANDLE_CUarray, src);
+	exec_put_handle(x, HANDLE_CUarray, dst);
+	return r;
+}
+
 /* [graph, dependencies, box, context] */
 CUresult serve_cuGraphAddMemcpyNode(struct exec *x)
 {

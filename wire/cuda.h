@@ -306,7 +306,7 @@ CUresult cuGraphAddMemcpyNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CU
 		size_t numDependencies, const CUDA_MEMCPY3D *copyParams, CUcontext ctx)
 		HAND ANYTIME SINCE(10000);
 CUresult cuGraphMemcpyNodeGetParams(CUgraphNode hNode, CUDA_MEMCPY3D *nodeParams)
-		LOCAL SINCE(10000);
+		HAND ANYTIME SINCE(10000);
 CUresult cuGraphMemcpyNodeSetParams(CUgraphNode hNode, const CUDA_MEMCPY3D *nodeParams)
 		HAND ANYTIME SINCE(10000);
 CUresult cuGraphAddMemsetNode(CUgraphNode *phGraphNode, CUgraph hGraph,
@@ -321,7 +321,7 @@ CUresult cuGraphAddHostNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgr
 		size_t numDependencies, const CUDA_HOST_NODE_PARAMS *nodeParams)
 		HAND ANYTIME SINCE(10000);
 CUresult cuGraphHostNodeGetParams(CUgraphNode hNode, CUDA_HOST_NODE_PARAMS *nodeParams)
-		LOCAL SINCE(10000);
+		HAND ANYTIME SINCE(10000);
 CUresult cuGraphHostNodeSetParams(CUgraphNode hNode, const CUDA_HOST_NODE_PARAMS *nodeParams)
 		HAND ANYTIME SINCE(10000);
 CUresult cuGraphAddChildGraphNode(CUgraphNode *phGraphNode, CUgraph hGraph,
@@ -386,7 +386,7 @@ CUresult cuDeviceSetGraphMemAttribute(CUdevice device, CUgraphMem_attribute attr
 CUresult cuGraphClone(CUgraph *phGraphClone, CUgraph originalGraph) ANYTIME SINCE(10000);
 CUresult cuGraphNodeFindInClone(CUgraphNode *phNode, CUgraphNode hOriginalNode, CUgraph hClonedGraph)
 		ANYTIME SINCE(10000);
-CUresult cuGraphNodeGetType(CUgraphNode hNode, CUgraphNodeType *type) ANYTIME SINCE(10000);
+CUresult cuGraphNodeGetType(CUgraphNode hNode, CUgraphNodeType *type) SHIM ANYTIME SINCE(10000);
 CUresult cuGraphGetNodes(CUgraph hGraph, CUgraphNode *nodes, size_t *numNodes)
 		HAND ANYTIME SINCE(10000);
 CUresult cuGraphGetRootNodes(CUgraph hGraph, CUgraphNode *rootNodes, size_t *numRootNodes)

@@ -37,6 +37,8 @@ CUresult kernel_work(const CUDA_KERNEL_NODE_PARAMS_v2 *p, struct context *curren
 CUresult copy_work(const CUDA_MEMCPY3D *p, struct work *w)
 {
 	struct copy_sides sides;
+	if (!p->WidthInBytes || !p->Height || !p->Depth)
+		return CUDA_ERROR_INVALID_VALUE;
 	return copy_box(p, w, &sides);
 }
 

@@ -205,6 +205,11 @@ CUresult cuGraphExecMemcpyNodeSetParams(
 	if (g.error)
 		return g.error;
 	(void)context;
+	/* Both sides stay on the side of the bus that they were on. */
+	CUDA_MEMCPY3D was = n->copy;
+	if (n->has_copy && ((was.srcMemoryType == CU_MEMORYTYPE_HOST) != (p->srcMemoryType == CU_MEMORYTYPE_HOST) ||
+				   (was.dstMemoryType == CU_MEMORYTYPE_HOST) != (p->dstMemoryType == CU_MEMORYTYPE_HOST)))
+		return CUDA_ERROR_INVALID_VALUE;
 	exec_changed(exec);
 	return copy_change(n, p);
 }
