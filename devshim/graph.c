@@ -3,6 +3,7 @@
  * graph interface are generated, or say why they are not remoted.
  *
  * Thread rule: any thread. */
+#include <stdatomic.h>
 #include "devshim/call.h"
 #include "devshim/context.h"
 #include "devshim/copy.h"
@@ -16,6 +17,13 @@
 #include "wire/limits.h"
 #include "cuda.calls.h"
 #include "cuda.remote.h"
+
+static _Atomic bool memory_in_graphs;
+
+void graph_has_memory(void)
+{
+	atomic_store(&memory_in_graphs, true);
+}
 
 CUresult cuGraphLaunch(CUgraphExec hGraph, CUstream hStream)
 {
@@ -34,7 +42,8 @@ CUresult cuGraphLaunch(CUgraphExec hGraph, CUstream hStream)
 		return handle_error(HANDLE_CUgraphExec);
 	if (!w || !put_handle(&c, HANDLE_CUstream, hStream))
 		return handle_error(HANDLE_CUstream);
-	if (work_capturing()) {
+	/* Memory that was not freed since the last launch is an error of this call. */
+	if (work_capturing() || atomic_load(&memory_in_graphs)) {
 		r = call_wait(&c);
 		r = call_end(&c, r);
 	} else {
@@ -81,7 +90,7 @@ CUresult put_nodes(struct call *c, const CUgraphNode *nodes, size_t n)
 	return CUDA_SUCCESS;
 }
 
-/* Its context, then as a launch without a stream. */
+/* Context, function, whether the program has packed the parameters itself, then as a launch without a stream. */
 static CUresult put_kernel(struct call *c, const CUDA_KERNEL_NODE_PARAMS *p, void *room)
 {
 	CUlaunchConfig k = {.gridDimX = p->gridDimX,
@@ -102,6 +111,7 @@ static CUresult put_kernel(struct call *c, const CUDA_KERNEL_NODE_PARAMS *p, voi
 		return CUDA_ERROR_INVALID_CONTEXT;
 	if (!f || !put_handle(c, HANDLE_CUfunction, h))
 		return CUDA_ERROR_INVALID_HANDLE;
+	put_bool(&c->out, p->extra);
 	r = put_launch_shape(c, &k, false);
 	return r ? r : put_launch_params(c, f, p->kernelParams, p->extra, room);
 }

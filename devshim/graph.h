@@ -10,6 +10,8 @@
 uint64_t host_function_note(CUhostFn fn, void *data);
 /* The host function of an upcall's function and argument, when it is one. */
 bool host_function_of(void (*run)(void *), const void *arg, CUDA_HOST_NODE_PARAMS *out);
+/* A graph with memory of its own has been made: the driver may refuse to launch it again. */
+void graph_has_memory(void);
 /* Puts the nodes that another depends on. */
 CUresult put_nodes(struct call *c, const CUgraphNode *nodes, size_t n);
 /* Memory that a question about a node gave out, or its making: it lives as long as the node, or until the next

@@ -209,9 +209,16 @@ CUresult cuGraphAddNode_v2(CUgraphNode *node, CUgraph g, const CUgraphNode *befo
 /* Nodes without parameters that could change. */
 static CUresult unchangeable(const char *call, CUgraphNodeType type)
 {
-	if (type == CU_GRAPH_NODE_TYPE_EXT_SEMAS_SIGNAL || type == CU_GRAPH_NODE_TYPE_EXT_SEMAS_WAIT)
+	switch ((int)type) {
+	case CU_GRAPH_NODE_TYPE_EXT_SEMAS_SIGNAL:
+	case CU_GRAPH_NODE_TYPE_EXT_SEMAS_WAIT:
 		return call_unsupported(call, "external semaphores are not remoted");
-	return CUDA_ERROR_INVALID_VALUE;
+	case CU_GRAPH_NODE_TYPE_MEM_ALLOC:
+	case CU_GRAPH_NODE_TYPE_MEM_FREE:
+	case CU_GRAPH_NODE_TYPE_CONDITIONAL:
+		return CUDA_ERROR_NOT_SUPPORTED; /* as the driver says */
+	default: return CUDA_ERROR_INVALID_VALUE;
+	}
 }
 
 CUresult cuGraphNodeSetParams(CUgraphNode node, CUgraphNodeParams *p)

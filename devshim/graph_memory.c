@@ -57,6 +57,7 @@ static CUresult note(CUdeviceptr p, size_t size, int device)
 	struct range r = {.base = p, .size = size, .kind = RANGE_POOL, .graph = true, .device = device};
 
 	r.ctx = c ? c->handle : NULL;
+	graph_has_memory();
 	range_reserve(p, size);
 	return range_add(&r) ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }

@@ -16,16 +16,26 @@
 #include "cuda.calls.h"
 #include "cuda.remote.h"
 
+CUresult cuParamSeti(CUfunction hfunc, int offset, unsigned int value)
+{
+	return cuParamSetv(hfunc, offset, &value, sizeof value);
+}
+
+CUresult cuParamSetf(CUfunction hfunc, int offset, float value)
+{
+	return cuParamSetv(hfunc, offset, &value, sizeof value);
+}
+
 CUresult cuParamSetv(CUfunction hfunc, int offset, void *ptr, unsigned int numbytes)
 {
 	struct context *c;
 	CUresult r = context_check(&c);
 
-	/* Only memory within the parameters' limit is read here; the driver refuses the rest. */
-	if (!r && ptr && offset >= 0 && numbytes <= LAUNCH_PARAMS && range_any_host())
-		r = mirror_look_at(ptr, (size_t)offset, numbytes);
-	if (!r && (numbytes > LAUNCH_PARAMS))
+	/* Nonsense at which a driver falls over. */
+	if (!r && (!ptr || offset < 0 || numbytes > LAUNCH_PARAMS))
 		r = CUDA_ERROR_INVALID_VALUE;
+	if (!r && range_any_host())
+		r = mirror_look_at(ptr, (size_t)offset, numbytes);
 	return r ? r : remote_cuParamSetv(hfunc, offset, ptr, numbytes);
 }
 

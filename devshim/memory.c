@@ -9,6 +9,7 @@
 #include "devshim/call.h"
 #include "devshim/context.h"
 #include "devshim/copy.h"
+#include "devshim/graph.h"
 #include "devshim/mirror.h"
 #include "devshim/range.h"
 #include "devshim/work.h"
@@ -23,6 +24,8 @@ static CUresult note(CUdeviceptr p, size_t size, enum range_kind kind, CUmemoryP
 	struct range r = {.base = p, .size = size, .kind = kind, .pool = pool};
 
 	r.graph = kind == RANGE_POOL && work_capturing();
+	if (r.graph)
+		graph_has_memory();
 	if (c) {
 		r.ctx = c->handle;
 		r.device = c->device;

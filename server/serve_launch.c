@@ -6,6 +6,7 @@
  * Thread rule: as exec.h; no state. */
 #include <string.h>
 #include "server/exec.h"
+#include "server/handle.h"
 #include "server/serve.h"
 #include "wire/limits.h"
 #include "cuda.calls.h"
@@ -147,44 +148,68 @@ CUresult serve_cuOccupancyMaxActiveClusters(struct exec *x)
 	return serve_clusters(x, drv.cuOccupancyMaxActiveClusters);
 }
 
-/* Kernel nodes of graphs: context, function, shape without a stream, packed parameters. */
-bool get_kernel_node(struct exec *x, CUDA_KERNEL_NODE_PARAMS *p)
-{
-	struct launch *l = exec_alloc(x, sizeof *l);
-	CUcontext ctx = exec_handle(x, HANDLE_CUcontext);
-
-	if (!l || !get_launch(x, l, false))
-		return false;
-	*p = (CUDA_KERNEL_NODE_PARAMS){
-		.func = l->f,
-		.gridDimX = l->config.gridDimX,
-		.gridDimY = l->config.gridDimY,
-		.gridDimZ = l->config.gridDimZ,
-		.blockDimX = l->config.blockDimX,
-		.blockDimY = l->config.blockDimY,
-		.blockDimZ = l->config.blockDimZ,
-		.sharedMemBytes = l->config.sharedMemBytes,
-		.extra = l->size ? l->extra : NULL,
-		.ctx = ctx,
-	};
-	return true;
-}
-
-/* ---- one launch on several devices: [an array of function, shape with stream, bytes of parameters, flags], bulk:
- * the parameters of all, one after another. The call takes no packed buffers. */
-
-static void **unpack(struct exec *x, CUfunction f, uint8_t *bytes, size_t n)
+/* Pointers to the parameters that lie packed in n bytes; NULL when the driver does not tell where. */
+static void **unpack(struct exec *x, CUfunction f, CUkernel k, uint8_t *bytes, size_t n)
 {
 	void **params = exec_alloc(x, (n + 1) * sizeof *params);
-	size_t off, size;
+	size_t off, size, i = 0;
 
-	for (size_t i = 0; params && i < n && !drv.cuFuncGetParamInfo(f, i, &off, &size); i++) {
+	for (; params && i < n; i++) {
+		if (k ? drv.cuKernelGetParamInfo(k, i, &off, &size) : drv.cuFuncGetParamInfo(f, i, &off, &size))
+			break;
 		if (off > n || size > n - off)
 			return NULL;
 		params[i] = bytes + off;
 	}
-	return params;
+	return i || !n ? params : NULL;
 }
+
+/* Kernel nodes of graphs: context, function, whether the parameters go as one buffer, shape without a stream. A
+ * buffer only where the program gave one: the driver lets nodes without change more. */
+bool get_kernel_node(struct exec *x, CUDA_KERNEL_NODE_PARAMS *p)
+{
+	CUlaunchConfig c = {0};
+	void **extra = exec_alloc(x, 5 * sizeof *extra);
+	size_t *size = exec_alloc(x, sizeof *size);
+	void *bytes = NULL;
+
+	if (!extra || !size)
+		return false;
+	*p = (CUDA_KERNEL_NODE_PARAMS){.ctx = exec_handle(x, HANDLE_CUcontext)};
+	uint64_t id = get_u64(&x->in);
+	void *f = exec_handle_of(x, HANDLE_CUfunction, id);
+	bool packed = get_bool(&x->in);
+
+	if (HANDLE_TYPE(id) == HANDLE_CUkernel)
+		p->kern = f;
+	else
+		p->func = f;
+	get_shape(x, &c);
+	*size = x->frame.bulk_len;
+	if (*size && !(bytes = exec_bulk_all(x, LIMIT_PARAMS)))
+		return false;
+	if (*size && !packed && !x->bad_handle)
+		p->kernelParams = unpack(x, p->func, p->kern, bytes, *size);
+	if (*size && !p->kernelParams) {
+		extra[0] = CU_LAUNCH_PARAM_BUFFER_POINTER;
+		extra[1] = bytes;
+		extra[2] = CU_LAUNCH_PARAM_BUFFER_SIZE;
+		extra[3] = size;
+		extra[4] = CU_LAUNCH_PARAM_END;
+		p->extra = extra;
+	}
+	p->gridDimX = c.gridDimX;
+	p->gridDimY = c.gridDimY;
+	p->gridDimZ = c.gridDimZ;
+	p->blockDimX = c.blockDimX;
+	p->blockDimY = c.blockDimY;
+	p->blockDimZ = c.blockDimZ;
+	p->sharedMemBytes = c.sharedMemBytes;
+	return get_end(&x->in);
+}
+
+/* ---- one launch on several devices: [an array of function, shape with stream, bytes of parameters, flags], bulk:
+ * the parameters of all, one after another. The call takes no packed buffers. */
 
 CUresult serve_cuLaunchCooperativeKernelMultiDevice(struct exec *x)
 {
@@ -221,7 +246,7 @@ CUresult serve_cuLaunchCooperativeKernelMultiDevice(struct exec *x)
 	if (x->bad_handle)
 		return x->handle_code;
 	for (size_t i = 0; i < n; bulk += bytes[i], i++) {
-		p[i].kernelParams = bytes[i] ? unpack(x, p[i].function, bulk, bytes[i]) : NULL;
+		p[i].kernelParams = bytes[i] ? unpack(x, p[i].function, NULL, bulk, bytes[i]) : NULL;
 		if (bytes[i] && !p[i].kernelParams)
 			return SERVE_BAD;
 	}

@@ -284,8 +284,8 @@ CUresult cuLaunchCooperativeKernelMultiDevice(CUDA_LAUNCH_PARAMS *launchParamsLi
 CUresult cuFuncSetBlockShape(CUfunction hfunc, int width, int height, int depth) SINCE(2000);
 CUresult cuFuncSetSharedSize(CUfunction hfunc, unsigned int bytes) SINCE(2000);
 CUresult cuParamSetSize(CUfunction hfunc, unsigned int numbytes) SINCE(2000);
-CUresult cuParamSeti(CUfunction hfunc, int offset, unsigned int value) SINCE(2000);
-CUresult cuParamSetf(CUfunction hfunc, int offset, float value) SINCE(2000);
+CUresult cuParamSeti(CUfunction hfunc, int offset, unsigned int value) LOCAL SINCE(2000);
+CUresult cuParamSetf(CUfunction hfunc, int offset, float value) LOCAL SINCE(2000);
 CUresult cuParamSetv(CUfunction hfunc, int offset, void *ptr BYTES(numbytes) IN, unsigned int numbytes)
 		SHIM SINCE(2000);
 CUresult cuLaunch(CUfunction f) SHIM SINCE(2000);

@@ -420,6 +420,8 @@ def stub_body(api, c):
         elif p.mode == "bytes-out":
             s += f"\tc.bulk_out = {p.name};\n\tc.bulk_out_len = {p.words['BYTES']};\n"
         if p.mode in ("out", "inout"):
+            if opt and p.mode == "out":
+                s += f"\tput_bool(&c.out, {p.name});\n"
             if opt:
                 tmp = p.name + "_"
                 after += (f"\t\t{p.type} {tmp};\n\t\t{get(p, tmp)}\n\t\tif ({p.name})\n\t\t\t*{p.name} = {tmp};\n")
@@ -516,7 +518,9 @@ def serve_body(api, c):
                          f"\t\treturn (CUresult){api.upper}ERROR_ARGUMENT_VERSION_MISMATCH;\n")
         elif p.mode == "out":
             s += f"\t{p.type} {n}_ = {{0}};\n" if p.kind == "struct" else f"\t{p.type} {n}_ = 0;\n"
-            arg = f"&{n}_"
+            if opt:
+                s += f"\tbool has_{n} = get_bool(&x->in);\n"
+            arg = f"has_{n} ? &{n}_ : NULL" if opt else f"&{n}_"
         elif p.mode == "string":
             s += f"\tchar *{n} = exec_alloc(x, LIMIT_STRING + 1);\n\tif (!{n})\n\t\treturn SERVE_BAD;\n\tget_text(&x->in, {n}, LIMIT_STRING + 1);\n"
         elif p.mode == "text":

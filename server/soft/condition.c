@@ -65,6 +65,14 @@ void condition_unref(struct condition *c)
 	free(c);
 }
 
+bool conditions_unused(const struct graph *g)
+{
+	for (const struct condition *c = g->conditions; c; c = c->next)
+		if (!c->used)
+			return true;
+	return false;
+}
+
 void conditions_drop(struct graph *g)
 {
 	while (g->conditions) {

@@ -23,6 +23,8 @@ struct condition *condition_create(struct graph *g, uint32_t initial, bool assig
 struct condition *condition_find(uint64_t handle);
 struct condition *condition_ref(struct condition *c);
 void condition_unref(struct condition *c);
+/* Is there one of the graph that no node has? */
+bool conditions_unused(const struct graph *g);
 /* The graph goes. */
 void conditions_drop(struct graph *g);
 

@@ -18,17 +18,35 @@ static bool shape(struct decoder *d, struct texture_op *x)
 	return x->dimensions;
 }
 
+/* The object: in a register, or where a reference of the module's keeps it. */
+static bool object(struct decoder *d, struct texture_op *x, const struct ptx_operand *o)
+{
+	if (o->kind == OP_REG) {
+		x->handle = source(d, o, T_B64, 8);
+		return true;
+	}
+	if (o->kind != OP_VAR || !o->var || o->off)
+		return false;
+	const struct ptx_var *v = o->var->def ? o->var->def : o->var;
+	if (!v->address || (v->type != T_TEXREF && v->type != T_SURFREF))
+		return false;
+	x->handle = NONE;
+	x->cell = (const uint64_t *)(uintptr_t)v->address;
+	return true;
+}
+
 /* [object, coordinates]: a register or a vector; what a layer needs comes first, what only fills up comes
  * last. */
 static bool place(struct decoder *d, struct texture_op *x, const struct ptx_operand *o)
 {
-	if (!o->addr || o->kind != OP_VEC || o->n != 2 || o->vec[0].kind != OP_REG)
+	if (!o->addr || o->kind != OP_VEC || o->n != 2)
 		return false;
 	const struct ptx_operand *c = &o->vec[1], *each = c->kind == OP_VEC ? c->vec : c;
 	unsigned n = c->kind == OP_VEC ? c->n : 1, used = 0;
 	if (n < (unsigned)x->dimensions + x->layered)
 		return false;
-	x->handle = source(d, &o->vec[0], T_B64, 8);
+	if (!object(d, x, &o->vec[0]))
+		return false;
 	x->layer = x->layered ? source(d, &each[used++], T_U32, 4) : NONE;
 	for (unsigned k = 0; k < x->dimensions; k++)
 		x->at[k] = source(d, &each[used++], x->whole ? T_S32 : T_F32, 4);
@@ -87,13 +105,11 @@ static bool query(struct decoder *d, struct texture_op *x)
 	static const uint8_t known[] = {MOD_WIDTH, MOD_HEIGHT, MOD_DEPTH};
 	const struct ptx_insn *i = d->i;
 	const struct ptx_operand *o = &i->op[1];
-	if (i->m->unknown || !only_mods(i->m, known, sizeof known) || i->nop != 2 || !o->addr ||
-		o->kind != OP_REG)
+	if (i->m->unknown || !only_mods(i->m, known, sizeof known) || i->nop != 2 || !o->addr)
 		return false;
 	x->what = TEX_QUERY;
 	x->component = has(d, MOD_HEIGHT) ? QUERY_HEIGHT : has(d, MOD_DEPTH) ? QUERY_DEPTH : QUERY_WIDTH;
-	x->handle = source(d, o, T_B64, 8);
-	return values(d, x, &i->op[0], true, 4);
+	return object(d, x, o) && values(d, x, &i->op[0], true, 4);
 }
 
 static bool surface(struct decoder *d, struct texture_op *x)

@@ -194,3 +194,15 @@ bool engine_global_find(
 			return engine_global_at(m, i, NULL, address, bytes, managed);
 	return false;
 }
+
+bool engine_reference_find(struct engine_module *m, const char *name, bool surface, uint64_t **cell)
+{
+	for (unsigned i = 0; i < m->nglobals; i++) {
+		const struct ptx_var *v = m->globals[i];
+		if (strcmp(v->name, name) || v->type != (surface ? T_SURFREF : T_TEXREF) || !v->address)
+			continue;
+		*cell = (uint64_t *)(uintptr_t)v->address;
+		return true;
+	}
+	return false;
+}

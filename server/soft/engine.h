@@ -48,6 +48,9 @@ bool engine_global_find(struct engine_module *m, const char *name, uint64_t *add
 /* The i-th variable; false past the last. */
 bool engine_global_at(struct engine_module *m, unsigned i, const char **name, uint64_t *address, size_t *bytes, bool *managed);
 
+/* The 8 bytes of a texture (else a surface) reference, in which the handle of an object stands. False when there is none of that name. */
+bool engine_reference_find(struct engine_module *m, const char *name, bool surface, uint64_t **cell);
+
 struct engine_launch {
 	const struct engine_function *function;
 	unsigned grid[3], block[3], cluster[3];

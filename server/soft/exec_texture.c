@@ -261,7 +261,7 @@ const struct op *x_texture(struct warp *w, const struct op *o)
 	const struct texture_op *x = o->p;
 	FOR_LANES(w, l)
 	{
-		const struct texture *t = texture_at(REG(w, uint64_t, x->handle)[l]);
+		const struct texture *t = texture_at(x->cell ? *x->cell : REG(w, uint64_t, x->handle)[l]);
 		bool wants_surface = x->what == SURF_LOAD || x->what == SURF_STORE;
 		if (!t || (x->what != TEX_QUERY && t->surface != wants_surface))
 			return warp_fault(w, o, ILLEGAL_ADDRESS);

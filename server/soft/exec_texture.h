@@ -20,6 +20,7 @@ struct texture_op {
 	uint8_t bytes; /* SURF: of each */
 	uint8_t component; /* TEX_GATHER; TEX_QUERY: what is asked */
 	uint8_t outside; /* SURF: OUT_... */
+	const uint64_t *cell; /* a reference's variable, in which its object stands; NULL: it is in a slot */
 	uint32_t handle; /* slots */
 	uint32_t layer, at[3];
 	uint32_t value[4]; /* UINT32_MAX: not wanted */

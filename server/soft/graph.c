@@ -33,22 +33,57 @@ static void node_finish(struct object *o)
 	struct node *n = (struct node *)o;
 	work_finish(&n->work);
 	free(n->deps);
+	free(n->edges);
 	free(n->pointers);
 	free(n->told);
 	free(n);
 }
 
-bool node_depend(struct node *n, struct node *on)
+bool node_depend(struct node *n, struct node *on, const CUgraphEdgeData *data)
 {
+	static const CUgraphEdgeData plain;
 	for (unsigned i = 0; i < n->ndeps; i++)
 		if (n->deps[i] == on)
 			return true;
 	struct node **d = realloc(n->deps, (n->ndeps + 1) * sizeof *d);
-	if (!d)
+	if (d)
+		n->deps = d;
+	CUgraphEdgeData *e = realloc(n->edges, (n->ndeps + 1) * sizeof *e);
+	if (e)
+		n->edges = e;
+	if (!d || !e)
 		return false;
-	n->deps = d;
-	n->deps[n->ndeps++] = on;
+	n->deps[n->ndeps] = on;
+	n->edges[n->ndeps++] = data ? *data : plain;
 	return true;
+}
+
+bool edge_fits(const struct node *from, const struct node *to, const CUgraphEdgeData *data)
+{
+	static const CUgraphEdgeData plain;
+	if (!data || !memcmp(data, &plain, sizeof plain))
+		return true;
+	for (size_t i = 0; i < sizeof data->reserved; i++)
+		if (data->reserved[i])
+			return false;
+	bool early = data->type == CU_GRAPH_DEPENDENCY_TYPE_PROGRAMMATIC;
+	return from->type == CU_GRAPH_NODE_TYPE_KERNEL && !data->to_port &&
+	       (early ? to->type == CU_GRAPH_NODE_TYPE_KERNEL &&
+				 (data->from_port == CU_GRAPH_KERNEL_NODE_PORT_PROGRAMMATIC ||
+					 data->from_port == CU_GRAPH_KERNEL_NODE_PORT_LAUNCH_ORDER)
+		      : !data->type && !data->from_port);
+}
+
+bool graph_has(const struct graph *g, CUgraphNodeType type)
+{
+	for (const struct node *n = g->first; n; n = n->next) {
+		if (n->type == type || (n->work.type == WORK_CHILD && graph_has(n->work.child.graph, type)))
+			return true;
+		for (unsigned i = 0; n->work.type == WORK_CONDITION && i < n->work.condition.size; i++)
+			if (graph_has(n->work.condition.bodies[i], type))
+				return true;
+	}
+	return false;
 }
 
 void node_owns(struct node *n)
@@ -78,7 +113,7 @@ struct node *node_create(
 	g->last = &n->next;
 	g->count++;
 	for (unsigned i = 0; i < ndeps; i++)
-		if (!node_depend(n, deps[i])) {
+		if (!node_depend(n, deps[i], NULL)) {
 			node_destroy(n);
 			return NULL;
 		}
@@ -99,6 +134,7 @@ static void undepend(struct node *n, const struct node *on)
 	for (unsigned i = 0; i < n->ndeps; i++)
 		if (n->deps[i] == on) {
 			n->deps[i] = n->deps[--n->ndeps];
+			n->edges[i] = n->edges[n->ndeps];
 			return;
 		}
 }
@@ -225,7 +261,7 @@ struct graph *graph_copy(struct graph *g)
 	i = 0;
 	for (struct node *n = g->first; n && good; n = n->next, i++)
 		for (unsigned k = 0; k < n->ndeps && good; k++)
-			good = node_depend(map[i], map[n->deps[k]->mark]);
+			good = node_depend(map[i], map[n->deps[k]->mark], &n->edges[k]);
 	free(map);
 	if (!good && copy) {
 		object_close(&copy->object);
@@ -270,6 +306,8 @@ CUresult cuGraphClone(CUgraph *out, CUgraph h)
 	struct graph *graph = object_find(h, KIND_GRAPH);
 	if (!out || !graph)
 		return CUDA_ERROR_INVALID_VALUE;
+	if (graph_has(graph, CU_GRAPH_NODE_TYPE_CONDITIONAL))
+		return CUDA_ERROR_NOT_SUPPORTED;
 	struct graph *copy = graph_copy(graph);
 	if (!copy)
 		return CUDA_ERROR_OUT_OF_MEMORY;
@@ -309,14 +347,6 @@ CUresult cuGraphDestroyNode(CUgraphNode h)
 
 /* ---- dependencies */
 
-static bool plain_edges(const CUgraphEdgeData *e, size_t n)
-{
-	for (size_t i = 0; e && i < n; i++)
-		if (e[i].from_port || e[i].to_port || e[i].type)
-			return false;
-	return true;
-}
-
 /* Both ends of each edge, all of one graph. */
 static CUresult edge(struct graph *g, CUgraphNode from, CUgraphNode to, struct node **a, struct node **b)
 {
@@ -343,16 +373,15 @@ CUresult cuGraphAddDependencies_v2(
 	struct graph *graph = object_find(h, KIND_GRAPH);
 	if (!graph || (n && (!from || !to)))
 		return CUDA_ERROR_INVALID_VALUE;
-	if (!plain_edges(data, n))
-		return CUDA_ERROR_NOT_SUPPORTED;
 	struct node *a, *b;
 	for (size_t i = 0; i < n; i++)
 		if (edge(graph, from[i], to[i], &a, &b) ||
-			depends(b, a)) /* a cycle shows when the graph is instantiated */
+			depends(b, a) || /* a cycle shows when the graph is instantiated */
+			!edge_fits(a, b, data ? &data[i] : NULL))
 			return CUDA_ERROR_INVALID_VALUE;
 	for (size_t i = 0; i < n; i++) {
 		edge(graph, from[i], to[i], &a, &b);
-		if (!node_depend(b, a))
+		if (!node_depend(b, a, data ? &data[i] : NULL))
 			return CUDA_ERROR_OUT_OF_MEMORY;
 	}
 	return CUDA_SUCCESS;

@@ -14,6 +14,7 @@ struct node {
 	CUgraphNodeType type;
 	struct work work;
 	struct node **deps; /* what it waits for */
+	CUgraphEdgeData *edges; /* of each; a programmatic one is waited for as any other */
 	unsigned ndeps;
 	uint64_t origin; /* handle of the node that it was cloned from */
 	bool enabled; /* in an executable graph */
@@ -39,6 +40,7 @@ struct graph {
 	uint64_t id;
 	struct node *owner; /* a child graph's or body's node */
 	struct condition *conditions; /* made for it */
+	unsigned execs; /* what was made of it and is there */
 	struct graph_user *users;
 	unsigned nusers;
 };
@@ -64,6 +66,7 @@ struct graph_launch {
 struct graph_exec {
 	struct object object;
 	struct graph *graph; /* its own copy */
+	uint64_t origin; /* handle of the graph that it was made of */
 	struct graph_run *run; /* NULL: to be made at the next launch */
 	unsigned long long flags;
 	uint64_t id;
@@ -74,7 +77,11 @@ struct graph *graph_copy(struct graph *g);
 /* A new node that owns w from now on (also in case of an error). NULL: memory is short. */
 struct node *node_create(
 	struct graph *g, CUgraphNodeType type, struct work *w, struct node **deps, unsigned ndeps);
-bool node_depend(struct node *n, struct node *on);
+bool node_depend(struct node *n, struct node *on, const CUgraphEdgeData *data);
+/* What an edge may say; NULL says nothing. */
+bool edge_fits(const struct node *from, const struct node *to, const CUgraphEdgeData *data);
+/* Does it, or a graph in it, have nodes of that type? */
+bool graph_has(const struct graph *g, CUgraphNodeType type);
 /* Gives the node other work; takes w. */
 void node_set(struct node *n, struct work *w);
 void node_destroy(struct node *n);

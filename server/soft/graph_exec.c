@@ -6,10 +6,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "server/soft/allocation.h"
 #include "server/soft/condition.h"
 #include "server/soft/event.h"
 #include "server/soft/graph.h"
 #include "server/soft/module.h"
+#include "server/soft/pool.h"
 #include "wire/log.h"
 
 /* ---- runs */
@@ -170,6 +172,24 @@ CUresult launch_run(struct graph_launch *l, struct context *c)
 	return run_works(l->run, l, c);
 }
 
+/* Memory that an earlier launch has allocated and nobody has freed must not be allocated again. */
+static CUresult allocate(struct graph_exec *x)
+{
+	struct allocation a;
+	for (const struct node *n = x->graph->first; n; n = n->next)
+		if (n->work.type == WORK_ALLOC && allocation_find(n->work.alloc.p, &a) && a.flags & POOL_LIVE &&
+			!(x->flags & CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH))
+			return CUDA_ERROR_INVALID_VALUE;
+	for (const struct node *n = x->graph->first; n; n = n->next) {
+		bool frees = n->work.type == WORK_FREE;
+		if ((n->work.type != WORK_ALLOC && !frees) || !allocation_find(n->work.alloc.p, &a))
+			continue;
+		a.flags = frees ? a.flags & ~POOL_LIVE : a.flags | POOL_LIVE;
+		allocation_update(&a);
+	}
+	return CUDA_SUCCESS;
+}
+
 CUresult cuGraphLaunch(CUgraphExec h, CUstream stream)
 {
 	guarded g = enter_healthy();
@@ -187,6 +207,9 @@ CUresult cuGraphLaunch(CUgraphExec h, CUstream stream)
 		struct work w = {.type = WORK_CHILD, .child = {copy}};
 		return copy ? stream_submit(s, &w, NULL) : CUDA_ERROR_OUT_OF_MEMORY;
 	}
+	r = allocate(x);
+	if (r)
+		return r;
 	if (!x->run)
 		x->run = run_make(x->graph);
 	struct graph_launch *l = x->run ? calloc(1, sizeof *l) : NULL;
@@ -225,6 +248,9 @@ CUresult cuGraphUpload(CUgraphExec h, CUstream stream)
 static void exec_finish(struct object *o)
 {
 	struct graph_exec *x = (struct graph_exec *)o;
+	struct graph *of = object_find((void *)(uintptr_t)x->origin, KIND_GRAPH);
+	if (of)
+		of->execs--;
 	run_unref(x->run);
 	object_close(&x->graph->object);
 	free(x);
@@ -244,6 +270,11 @@ static CUresult instantiate(CUgraphExec *out, CUgraph h, unsigned long long flag
 		return CUDA_ERROR_INVALID_VALUE;
 	if (flags & CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH)
 		return CUDA_ERROR_NOT_SUPPORTED;
+	/* Memory has one address: one executable graph at a time. */
+	if (graph->execs && graph_has(graph, CU_GRAPH_NODE_TYPE_MEM_ALLOC))
+		return CUDA_ERROR_NOT_SUPPORTED;
+	if (conditions_unused(graph))
+		return CUDA_ERROR_INVALID_VALUE;
 	struct node **order = graph_order(graph);
 	if (!order)
 		return CUDA_ERROR_INVALID_VALUE; /* a cycle */
@@ -262,6 +293,8 @@ static CUresult instantiate(CUgraphExec *out, CUgraph h, unsigned long long flag
 		free(x);
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	}
+	x->origin = graph->object.handle;
+	graph->execs++;
 	*out = HANDLE(x);
 	return CUDA_SUCCESS;
 }
@@ -286,9 +319,7 @@ CUresult cuGraphInstantiateWithParams(CUgraphExec *out, CUgraph h, CUDA_GRAPH_IN
 		return CUDA_ERROR_INVALID_VALUE;
 	CUresult r = instantiate(out, h, p->flags);
 	p->hErrNode_out = NULL;
-	p->result_out = !r                              ? CUDA_GRAPH_INSTANTIATE_SUCCESS
-			: r == CUDA_ERROR_NOT_SUPPORTED ? CUDA_GRAPH_INSTANTIATE_NODE_OPERATION_NOT_SUPPORTED
-							: CUDA_GRAPH_INSTANTIATE_ERROR;
+	p->result_out = r ? CUDA_GRAPH_INSTANTIATE_ERROR : CUDA_GRAPH_INSTANTIATE_SUCCESS;
 	return r;
 }
 

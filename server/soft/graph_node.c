@@ -51,10 +51,10 @@ CUresult set_work(const CUDA_MEMSET_NODE_PARAMS_v1 *p, struct work *w)
 
 CUresult memop_work(const CUDA_BATCH_MEM_OP_NODE_PARAMS *p, struct work *w)
 {
-	if (!p->count || p->count > 256 || !p->paramArray || p->flags)
+	if (p->count > 256 || !p->paramArray || p->flags)
 		return CUDA_ERROR_INVALID_VALUE;
 	*w = (struct work){.type = WORK_MEMOPS, .memops = {.count = p->count}};
-	w->memops.ops = malloc(p->count * sizeof *w->memops.ops);
+	w->memops.ops = malloc(((size_t)p->count + 1) * sizeof *w->memops.ops);
 	if (!w->memops.ops)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	memcpy(w->memops.ops, p->paramArray, p->count * sizeof *w->memops.ops);
@@ -201,6 +201,15 @@ struct extra {
 	CUdeviceptr *address;
 };
 
+/* Does the graph free that memory already? */
+static bool frees(const struct graph *g, CUdeviceptr p)
+{
+	for (const struct node *n = g ? g->first : NULL; n; n = n->next)
+		if (n->work.type == WORK_FREE && n->work.alloc.p == p)
+			return true;
+	return false;
+}
+
 static CUresult add_node(CUgraphNode *out, CUgraph h, const CUgraphNode *deps, size_t n, CUgraphNodeType type,
 	const void *params, make_work make, struct extra extra)
 {
@@ -208,6 +217,8 @@ static CUresult add_node(CUgraphNode *out, CUgraph h, const CUgraphNode *deps, s
 	if (g.error)
 		return g.error;
 	struct node *node;
+	if (type == CU_GRAPH_NODE_TYPE_MEM_FREE && frees(object_find(h, KIND_GRAPH), *(const CUdeviceptr *)params))
+		return CUDA_ERROR_INVALID_VALUE;
 	CUresult r = params ? add(out, h, deps, n, type, params, make, &node) : CUDA_ERROR_INVALID_VALUE;
 	if (r)
 		return r;
@@ -291,7 +302,8 @@ CUresult cuGraphAddEventWaitNode(
 CUresult cuGraphAddBatchMemOpNode(CUgraphNode *out, CUgraph h, const CUgraphNode *deps, size_t n,
 	const CUDA_BATCH_MEM_OP_NODE_PARAMS *p)
 {
-	return add_node(out, h, deps, n, CU_GRAPH_NODE_TYPE_BATCH_MEM_OP, p, make_memop, (struct extra){0});
+	struct extra extra = {.context = p ? p->ctx : NULL};
+	return add_node(out, h, deps, n, CU_GRAPH_NODE_TYPE_BATCH_MEM_OP, p, make_memop, extra);
 }
 
 CUresult cuGraphAddMemAllocNode(
@@ -341,14 +353,36 @@ static CUresult add_condition(CUgraphNode *out, CUgraph h, const CUgraphNode *de
 	return r;
 }
 
+/* The edges are made when both their ends are there. */
+static CUresult add_with_edges(CUgraphNode *out, CUgraph h, const CUgraphNode *deps,
+	const CUgraphEdgeData *data, size_t n, CUgraphNodeParams *p)
+{
+	CUgraphNode made, *to = out && deps ? malloc(n * sizeof *to) : NULL;
+	CUresult r = !out || !deps ? CUDA_ERROR_INVALID_VALUE : !to ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_SUCCESS;
+	if (!r)
+		r = cuGraphAddNode_v2(&made, h, NULL, NULL, 0, p);
+	if (!r) {
+		for (size_t i = 0; i < n; i++)
+			to[i] = made;
+		r = cuGraphAddDependencies_v2(h, deps, to, data, n);
+		if (r)
+			cuGraphDestroyNode(made);
+		else
+			*out = made;
+	}
+	free(to);
+	return r;
+}
+
 CUresult cuGraphAddNode_v2(CUgraphNode *out, CUgraph h, const CUgraphNode *deps, const CUgraphEdgeData *data,
 	size_t n, CUgraphNodeParams *p)
 {
 	if (!p)
 		return CUDA_ERROR_INVALID_VALUE;
+	static const CUgraphEdgeData plain;
 	for (size_t i = 0; data && i < n; i++)
-		if (data[i].from_port || data[i].to_port || data[i].type)
-			return CUDA_ERROR_NOT_SUPPORTED;
+		if (memcmp(&data[i], &plain, sizeof plain))
+			return add_with_edges(out, h, deps, data, n, p);
 	switch (p->type) {
 	case CU_GRAPH_NODE_TYPE_KERNEL: {
 		CUDA_KERNEL_NODE_PARAMS q;

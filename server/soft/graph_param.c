@@ -374,8 +374,10 @@ static CUresult memop_change(struct node *n, const CUDA_BATCH_MEM_OP_NODE_PARAMS
 {
 	struct work w;
 	CUresult r = memop_work(p, &w);
-	if (!r)
+	if (!r) {
 		node_set(n, &w);
+		n->context = p->ctx;
+	}
 	return r;
 }
 
@@ -452,6 +454,9 @@ CUresult cuGraphNodeSetParams(CUgraphNode h, CUgraphNodeParams *p)
 	}
 	case CU_GRAPH_NODE_TYPE_EVENT_RECORD: return cuGraphEventRecordNodeSetEvent(h, p->eventRecord.event);
 	case CU_GRAPH_NODE_TYPE_WAIT_EVENT: return cuGraphEventWaitNodeSetEvent(h, p->eventWait.event);
+	case CU_GRAPH_NODE_TYPE_MEM_ALLOC:
+	case CU_GRAPH_NODE_TYPE_MEM_FREE:
+	case CU_GRAPH_NODE_TYPE_CONDITIONAL: return CUDA_ERROR_NOT_SUPPORTED;
 	default: return CUDA_ERROR_INVALID_VALUE;
 	}
 }
@@ -481,6 +486,9 @@ CUresult cuGraphExecNodeSetParams(CUgraphExec x, CUgraphNode h, CUgraphNodeParam
 	case CU_GRAPH_NODE_TYPE_EVENT_RECORD:
 		return cuGraphExecEventRecordNodeSetEvent(x, h, p->eventRecord.event);
 	case CU_GRAPH_NODE_TYPE_WAIT_EVENT: return cuGraphExecEventWaitNodeSetEvent(x, h, p->eventWait.event);
+	case CU_GRAPH_NODE_TYPE_MEM_ALLOC:
+	case CU_GRAPH_NODE_TYPE_MEM_FREE:
+	case CU_GRAPH_NODE_TYPE_CONDITIONAL: return CUDA_ERROR_NOT_SUPPORTED;
 	default: return CUDA_ERROR_INVALID_VALUE;
 	}
 }

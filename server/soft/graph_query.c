@@ -21,6 +21,13 @@ static void list_add(struct list *l, struct node *n)
 	l->n++;
 }
 
+/* What the edge that is added next says. */
+static void list_tell(const struct list *l, CUgraphEdgeData *data, const CUgraphEdgeData *edge)
+{
+	if (l->to && data && l->n < l->room)
+		data[l->n] = *edge;
+}
+
 static void list_end(struct list *l, size_t *count)
 {
 	if (!l->to) {
@@ -70,6 +77,7 @@ CUresult cuGraphGetEdges_v2(
 		memset(data, 0, *count * sizeof *data);
 	for (struct node *n = graph->first; n; n = n->next)
 		for (unsigned i = 0; i < n->ndeps; i++) {
+			list_tell(&b, data, &n->edges[i]);
 			list_add(&a, n->deps[i]);
 			list_add(&b, n);
 		}
@@ -94,8 +102,10 @@ CUresult cuGraphNodeGetDependencies_v2(CUgraphNode h, CUgraphNode *out, CUgraphE
 	struct list l = {out, *count, 0};
 	if (data)
 		memset(data, 0, *count * sizeof *data);
-	for (unsigned i = 0; i < n->ndeps; i++)
+	for (unsigned i = 0; i < n->ndeps; i++) {
+		list_tell(&l, data, &n->edges[i]);
 		list_add(&l, n->deps[i]);
+	}
 	list_end(&l, count);
 	return CUDA_SUCCESS;
 }
@@ -118,8 +128,10 @@ CUresult cuGraphNodeGetDependentNodes_v2(
 		memset(data, 0, *count * sizeof *data);
 	for (struct node *m = n->graph->first; m; m = m->next)
 		for (unsigned i = 0; i < m->ndeps; i++)
-			if (m->deps[i] == n)
+			if (m->deps[i] == n) {
+				list_tell(&l, data, &m->edges[i]);
 				list_add(&l, m);
+			}
 	list_end(&l, count);
 	return CUDA_SUCCESS;
 }

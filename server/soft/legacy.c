@@ -61,7 +61,9 @@ CUresult cuFuncSetSharedSize(CUfunction h, unsigned bytes)
 	guarded g = enter_function(h, &f);
 	if (g.error)
 		return g.error;
-	f->prepared->shared = bytes; /* looked at when it is launched */
+	if (bytes > function_shared_most(f))
+		return CUDA_ERROR_INVALID_VALUE;
+	f->prepared->shared = bytes;
 	return CUDA_SUCCESS;
 }
 
@@ -187,7 +189,7 @@ CUresult cuLaunchCooperativeKernelMultiDevice(CUDA_LAUNCH_PARAMS *list, unsigned
 			.shared = p->sharedMemBytes,
 			.cooperative = true};
 		if ((uintptr_t)p->hStream <= 2 || !same_shape(p, list)) {
-			r = CUDA_ERROR_INVALID_VALUE;
+			r = (uintptr_t)p->hStream <= 2 ? CUDA_ERROR_INVALID_HANDLE : CUDA_ERROR_INVALID_VALUE;
 			break;
 		}
 		s[made] = stream_named(g.context, p->hStream, &r);

@@ -141,7 +141,8 @@ CUresult cuLogsUnregisterCallback(CUlogsCallbackHandle h)
 
 CUresult cuLogsCurrent(CUlogIterator *out, unsigned flags)
 {
-	if (!out || flags)
+	(void)flags; /* none means anything yet, and none is refused */
+	if (!out)
 		return CUDA_ERROR_INVALID_VALUE;
 	pthread_mutex_lock(&lock);
 	*out = count;

@@ -361,6 +361,7 @@ void allocation_update(const struct allocation *a)
 		e->a.sync_memops = a->sync_memops;
 		e->a.freeing = a->freeing;
 		e->a.opens = a->opens;
+		e->a.flags = a->flags;
 	}
 	pthread_mutex_unlock(&lock);
 }

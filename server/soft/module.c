@@ -3,6 +3,7 @@
  *
  * Thread rule: see state.h. */
 #include "server/soft/module.h"
+#include "server/soft/reference.h"
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -247,6 +248,7 @@ CUresult cuModuleUnload(CUmodule h)
 		return r;
 	object_ref(m);
 	context_drain(g.context);
+	references_drop(m);
 	while (m->functions) {
 		struct function *f = m->functions;
 		m->functions = f->next;

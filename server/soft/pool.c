@@ -63,6 +63,8 @@ static void give(uint64_t p, bool graph)
 	if (!allocation_find(p, &a) || a.base != p || a.kind != ALLOCATION_POOL)
 		return;
 	if (a.flags & POOL_OF_GRAPH && !graph) {
+		if (!a.freeing) /* else the free was noted when it was asked for, and there may be a launch since */
+			a.flags &= ~POOL_LIVE;
 		a.freeing = false; /* the graph's next launch allocates it again */
 		allocation_update(&a);
 		return;
@@ -194,10 +196,13 @@ CUresult cuMemFreeAsync(CUdeviceptr p, CUstream stream)
 	struct allocation a;
 	if (!allocation_find(p, &a) || a.base != p || a.freeing)
 		return CUDA_ERROR_INVALID_VALUE;
+	if (s->capture && !(a.flags & POOL_OF_GRAPH))
+		return CUDA_ERROR_INVALID_VALUE;
 	struct work w = {.type = WORK_FREE, .alloc = {.p = p}};
 	if (a.kind == ALLOCATION_POOL) {
 		if (!s->capture) {
 			a.freeing = true;
+			a.flags &= ~POOL_LIVE;
 			allocation_update(&a);
 		}
 		return stream_submit(s, &w, NULL);

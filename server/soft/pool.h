@@ -7,6 +7,7 @@
 #include "server/soft/stream.h"
 
 #define POOL_OF_GRAPH 1u /* allocation.flags: the memory is a graph's */
+#define POOL_LIVE 2u /* and a launch has allocated it, and nothing has freed it since */
 
 struct pool {
 	struct object object;

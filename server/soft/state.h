@@ -31,7 +31,7 @@ enum kind {
 	KIND_TEXTURE,
 	KIND_SURFACE,
 	KIND_REFERENCE,
-	KIND_GREEN,
+	KIND_NOTICE,
 };
 
 struct context;

@@ -128,14 +128,9 @@ static CUresult resource_read(struct texture_object *t, const CUDA_RESOURCE_DESC
 	return CUDA_SUCCESS;
 }
 
-static CUresult create(CUtexObject *out, const CUDA_RESOURCE_DESC *r, const CUDA_TEXTURE_DESC *d,
-	const CUDA_RESOURCE_VIEW_DESC *w)
+CUresult texture_create(struct context *c, CUtexObject *out, const CUDA_RESOURCE_DESC *r,
+	const CUDA_TEXTURE_DESC *d, const CUDA_RESOURCE_VIEW_DESC *w)
 {
-	guarded g = enter_healthy();
-	if (g.error)
-		return g.error;
-	if (!out || !r)
-		return CUDA_ERROR_INVALID_VALUE;
 	uint32_t at = 1;
 	while (at < highest && table[at])
 		at++;
@@ -150,7 +145,7 @@ static CUresult create(CUtexObject *out, const CUDA_RESOURCE_DESC *r, const CUDA
 			e = CUDA_ERROR_INVALID_VALUE;
 		t->view.mode[i] = (enum texture_mode)d->addressMode[i];
 	}
-	if (!e && !object_open(&t->object, d ? KIND_TEXTURE : KIND_SURFACE, g.context, texture_finish))
+	if (!e && !object_open(&t->object, d ? KIND_TEXTURE : KIND_SURFACE, c, texture_finish))
 		e = CUDA_ERROR_OUT_OF_MEMORY;
 	if (e) {
 		object_unref(t->array);
@@ -176,6 +171,27 @@ static CUresult create(CUtexObject *out, const CUDA_RESOURCE_DESC *r, const CUDA
 	return CUDA_SUCCESS;
 }
 
+static CUresult create(CUtexObject *out, const CUDA_RESOURCE_DESC *r, const CUDA_TEXTURE_DESC *d,
+	const CUDA_RESOURCE_VIEW_DESC *w)
+{
+	guarded g = enter_healthy();
+	if (g.error)
+		return g.error;
+	return out && r ? texture_create(g.context, out, r, d, w) : CUDA_ERROR_INVALID_VALUE;
+}
+
+void texture_destroy(uint64_t handle)
+{
+	struct texture_object *t = object_at(handle);
+	if (!t)
+		return;
+	object_ref(t);
+	context_drain(t->object.context);
+	if (t->object.handle)
+		object_close(&t->object);
+	object_unref(t);
+}
+
 static CUresult destroy(uint64_t handle, enum kind kind)
 {
 	guarded g = enter_healthy();
@@ -184,11 +200,7 @@ static CUresult destroy(uint64_t handle, enum kind kind)
 	struct texture_object *t = object_at(handle);
 	if (!t || t->object.kind != kind)
 		return CUDA_ERROR_INVALID_VALUE;
-	object_ref(t);
-	context_drain(t->object.context);
-	if (t->object.handle)
-		object_close(&t->object);
-	object_unref(t);
+	texture_destroy(handle);
 	return CUDA_SUCCESS;
 }
 

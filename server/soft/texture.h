@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include "wire/cuda_types.h"
 
 enum texture_format {
 	TEXTURE_U8,
@@ -35,3 +36,10 @@ struct texture {
 
 /* The object of that handle, NULL when there is none. */
 const struct texture *texture_at(uint64_t handle);
+
+/* Objects of a context, with the driver's lock held: made of a resource, a texture description (NULL: a surface) and
+ * a view (may be NULL); and ended, when the context's work has. */
+struct context;
+CUresult texture_create(struct context *c, CUtexObject *out, const CUDA_RESOURCE_DESC *r,
+	const CUDA_TEXTURE_DESC *d, const CUDA_RESOURCE_VIEW_DESC *w);
+void texture_destroy(uint64_t handle);

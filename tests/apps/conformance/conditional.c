@@ -100,7 +100,6 @@ static void if_else(void)
 	ASK(cuGraphConditionalHandleCreate(NULL, g, context, 0, 0));
 	ASK(cuGraphConditionalHandleCreate(&h, NULL, context, 0, 0));
 	ASK(cuGraphConditionalHandleCreate(&h, g, context, 0, 77));
-	NEED(cuGraphConditionalHandleCreate(&h, g, context, 0, 0));
 	first = add_kernel(g, NULL, set, &h, &one);
 	n = condition(h, CU_GRAPH_COND_TYPE_IF, 2);
 	ASK(cuGraphAddNode(&c, g, &first, NULL, 1, &n));
@@ -208,6 +207,24 @@ static void which(void)
 	ASK(cuGraphDestroy(g));
 }
 
+/* A condition that no node has. */
+static void unused(void)
+{
+	CUgraph g;
+	CUgraphExec x;
+	CUgraphConditionalHandle h;
+	CUgraphNode n;
+	CUDA_GRAPH_INSTANTIATE_PARAMS p = {0};
+
+	ready();
+	NEED(cuGraphCreate(&g, 0));
+	NEED(cuGraphAddEmptyNode(&n, g, NULL, 0));
+	ASK(cuGraphConditionalHandleCreate(&h, g, context, 0, 0));
+	ASK(cuGraphInstantiateWithParams(&x, g, &p));
+	SAY("~ result %d", p.result_out);
+	ASK(cuGraphInstantiate(&x, g, 0));
+}
+
 /* A condition in a condition, and a capture into a body. */
 static void nested(void)
 {
@@ -242,4 +259,4 @@ static void nested(void)
 	run(x);
 }
 
-SECTIONS({"if_else", if_else}, {"while_loop", while_loop}, {"which", which}, {"nested", nested})
+SECTIONS({"if_else", if_else}, {"while_loop", while_loop}, {"which", which}, {"unused", unused}, {"nested", nested})

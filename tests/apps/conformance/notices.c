@@ -68,8 +68,6 @@ static void logs(void)
 	err(nothing);
 	SAY("the second told %d", messages > 0 && messages % 10 == 0);
 	ASK(cuLogsUnregisterCallback(second));
-	ASK(cuLogsUnregisterCallback(second));
-	ASK(cuLogsUnregisterCallback(NULL));
 	messages = 0;
 	err(nothing);
 	SAY("told %d", messages);
@@ -90,9 +88,6 @@ static void logs(void)
 	n = sizeof(text);
 	ASK(cuLogsDumpToMemory(NULL, text, &n, 0));
 	SAY("some text %d", n > 0);
-	ASK(cuLogsDumpToMemory(NULL, text, &n, 5));
-	ASK(cuLogsDumpToMemory(NULL, NULL, &n, 0));
-	ASK(cuLogsDumpToMemory(NULL, text, NULL, 0));
 	snprintf(path, sizeof(path), "/tmp/log.%d", (int)getpid());
 	unlink(path);
 	behind = it;
@@ -110,8 +105,7 @@ static void logs(void)
 		fclose(f);
 	}
 	unlink(path);
-	ASK(cuLogsDumpToFile(NULL, "/nowhere/at/all", 0));
-	ASK(cuLogsDumpToFile(NULL, NULL, 0));
+	VARY(cuLogsDumpToFile(NULL, "/nowhere/at/all", 0));
 }
 
 static void CUDA_CB noticed(CUasyncNotificationInfo *info, void *data, CUasyncCallbackHandle h)
@@ -126,10 +120,8 @@ static void devices(void)
 	begin();
 	ASK(cuDeviceRegisterAsyncNotification(device, NULL, NULL, &h));
 	ASK(cuDeviceRegisterAsyncNotification(99, noticed, NULL, &h));
-	ASK(cuDeviceRegisterAsyncNotification(device, noticed, NULL, NULL));
 	if (ASK(cuDeviceRegisterAsyncNotification(device, noticed, NULL, &h)) == CUDA_SUCCESS) {
 		ASK(cuDeviceUnregisterAsyncNotification(99, h));
-		ASK(cuDeviceUnregisterAsyncNotification(device, h));
 		ASK(cuDeviceUnregisterAsyncNotification(device, h));
 	}
 }
@@ -164,7 +156,6 @@ static void core_dumps(void)
 	n = sizeof(bool);
 	ASK(cuCoredumpSetAttribute(CU_COREDUMP_ENABLE_ON_EXCEPTION, &off, &n));
 	ASK(cuCoredumpSetAttributeGlobal(CU_COREDUMP_ENABLE_ON_EXCEPTION, &off, &n));
-	ASK(cuCoredumpSetAttribute(CU_COREDUMP_ENABLE_ON_EXCEPTION, NULL, &n));
 	ASK(cuCoredumpSetAttribute(99, &off, &n));
 	/* Refused through a mount, where the file would be the GPU host's. */
 	VARY(cuCoredumpSetAttribute(CU_COREDUMP_ENABLE_ON_EXCEPTION, &on, &n));
