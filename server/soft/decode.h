@@ -95,6 +95,8 @@ uint32_t source(struct decoder *d, const struct ptx_operand *o, enum ptx_type t,
 /* The slot to write; a register of another width gets a conversion behind the operation (finish_widen). */
 uint32_t target(struct decoder *d, const struct ptx_operand *o, unsigned width, bool sign);
 void finish_widen(struct decoder *d);
+/* The slot of an address operand in that space as a generic address, its offset included. */
+uint32_t generic_address(struct decoder *d, const struct ptx_operand *o, unsigned space);
 /* A slot that takes (b8 b16 b32 b64) words of a call parameter; the words of v are laid out on first use. */
 uint32_t param_slot(struct decoder *d, struct ptx_var *v);
 void uncover(struct decoder *d);
@@ -113,6 +115,8 @@ bool decode_atomic(struct decoder *d);
 bool decode_flow(struct decoder *d);
 bool decode_warp(struct decoder *d);
 bool decode_matrix(struct decoder *d);
+bool decode_bulk(struct decoder *d);
+bool decode_cluster(struct decoder *d);
 bool decode_texture(struct decoder *d);
 /* decode_shape.c: after the emission of a load or store; after each instruction (plain: lanes can neither part
  * nor meet there). */

@@ -234,7 +234,19 @@ static void address(struct decoder *d)
 		return;
 	}
 	unsigned w = lane_bytes(i->m->types[0]);
-	uint32_t a = source(d, &i->op[1], i->m->types[0], w), dst = target(d, &i->op[0], w, false);
+	bool cluster = i->m->space[0] == SP_CLUSTER, to = has(d, MOD_TO);
+	if (cluster && w != 8) {
+		uncover(d);
+		return;
+	}
+	uint32_t a = source(d, &i->op[1], i->m->types[0], cluster && !to ? 4 : w), dst = target(d, &i->op[0], w, false);
+	if (cluster) {
+		struct op *o = emit_x(d, to ? x_cluster_window : x_cluster_address);
+		o->d = dst;
+		o->a = a;
+		o->x = true;
+		return;
+	}
 	if (i->m->space[0] != SP_SHARED || w != 8) {
 		emit3(d, w == 8 ? "mov_b64" : "mov_b32", dst, a, NONE, NONE);
 		return;

@@ -100,17 +100,16 @@ static void barrier(struct decoder *d)
 		emit_x(d, x_warp_barrier)->a = a;
 		return;
 	}
-	if (has(d, MOD_CLUSTER)) { /* of one block: its arrival says nothing, its wait is a barrier of the
-				      block */
+	if (has(d, MOD_CLUSTER)) {
 		static const uint8_t of_cluster[] = {MOD_CLUSTER, MOD_ARRIVE, MOD_WAIT, MOD_ALIGNED,
 			MOD_RELAXED, MOD_RELEASE, MOD_ACQUIRE};
 		if (i->nop || !only_mods(i->m, of_cluster, sizeof of_cluster)) {
 			uncover(d);
 		} else if (arrive) {
-			emit_x(d, x_nop);
+			emit_x(d, x_cluster_arrive);
 		} else {
 			uint32_t id = constant(d, CLUSTER_BARRIER, 4);
-			struct op *o = emit_x(d, x_barrier);
+			struct op *o = emit_x(d, x_cluster_wait);
 			o->a = id;
 			o->x = BAR_SYNC;
 		}

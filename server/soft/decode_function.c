@@ -94,7 +94,8 @@ static void instruction(struct decoder *d, uint32_t index)
 		   op_is(d, "prefetch") || op_is(d, "pmevent");
 	bool read = !i->m->unknown || lax;
 	d->plain = read && (decode_arith(d) || decode_convert(d) || decode_memory(d));
-	if (!d->plain && !(read && (decode_atomic(d) || decode_flow(d) || decode_warp(d) || decode_matrix(d) ||
+	if (!d->plain && !(read && (decode_atomic(d) || decode_flow(d) || decode_warp(d) || decode_bulk(d) ||
+					   decode_cluster(d) || decode_matrix(d) ||
 					   decode_texture(d))))
 		uncover(d);
 	if (!d->uncovered)
@@ -195,9 +196,9 @@ static bool finish_code(struct decoder *d)
 		pass++) /* constants, then what a launch fixes, then what each block changes */
 		for (unsigned b = 0; b < CONST_BUCKETS; b++)
 			for (struct constant *k = d->bucket[b]; k; k = k->next) {
-				unsigned kind = !k->sreg                                         ? 0
-						: k->sreg >= SR_CTAID_X && k->sreg <= SR_CTAID_Z ? 2
-												 : 1;
+				bool block = (k->sreg >= SR_CTAID_X && k->sreg <= SR_CTAID_Z) ||
+					     (k->sreg >= SR_CLUSTERID_X && k->sreg <= SR_CLUSTER_CTARANK);
+				unsigned kind = !k->sreg ? 0 : block ? 2 : 1;
 				if (kind != pass)
 					continue;
 				c->inits[c->ninits++] =

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Decoding of matrix instructions, asynchronous copies, barriers in shared memory, and what a cluster of one
- * block makes trivial.
+/* Decoding of matrix instructions, asynchronous copies, barriers in shared memory.
  *
  * Thread rule: the caller holds the module's lock. */
 #include "server/soft/decode.h"
@@ -220,7 +219,9 @@ static bool barrier_object(struct decoder *d)
 	if (i->nop <= at || !i->op[at].addr || (i->op[at].kind != OP_REG && i->op[at].kind != OP_VAR) ||
 		(test && (!result || !last)))
 		return false;
-	uint32_t a = source(d, &i->op[at], T_B64, shared ? 4 : 8),
+	bool cluster = i->m->nspaces && i->m->space[0] == SP_CLUSTER;
+	uint32_t a = cluster ? generic_address(d, &i->op[at], SP_CLUSTER)
+			     : source(d, &i->op[at], T_B64, shared ? 4 : 8),
 		 b = last ? source(d, &i->op[at + 1], state ? T_B64 : T_U32, state ? 8 : 4) : NONE;
 	uint32_t dst =
 		result && !(i->op[0].kind == OP_SINK) ? target(d, &i->op[0], test ? 4 : 8, false) : NONE;
@@ -228,7 +229,7 @@ static bool barrier_object(struct decoder *d)
 	o->a = a;
 	o->b = b;
 	o->d = dst;
-	o->imm = i->op[at].kind == OP_REG ? i->op[at].off : 0;
+	o->imm = i->op[at].kind == OP_REG && !cluster ? i->op[at].off : 0;
 	o->x = what;
 	o->y = shared;
 	return true;
@@ -271,24 +272,6 @@ static bool video(struct decoder *d)
 	return false;
 }
 
-/* A cluster is one block: its addresses are the block's own, its rank is 0. */
-static bool cluster(struct decoder *d)
-{
-	const struct ptx_insn *i = d->i;
-	if (op_is(d, "mapa") && i->nop == 3) {
-		unsigned w = lane_bytes(i->m->types[0]);
-		uint32_t a = source(d, &i->op[1], i->m->types[0], w), dst = target(d, &i->op[0], w, false);
-		emit3(d, w == 8 ? "mov_b64" : "mov_b32", dst, a, NONE, NONE);
-		return true;
-	}
-	if (op_is(d, "getctarank") && i->nop == 2) {
-		uint32_t dst = target(d, &i->op[0], 4, false);
-		emit3(d, "mov_b32", dst, constant(d, 0, 4), NONE, NONE);
-		return true;
-	}
-	return false;
-}
-
 bool decode_matrix(struct decoder *d)
 {
 	const struct ptx_insn *i = d->i;
@@ -313,7 +296,7 @@ bool decode_matrix(struct decoder *d)
 	} else if (op_is(d, "mbarrier")) {
 		ok = barrier_object(d);
 	} else {
-		return video(d) || cluster(d);
+		return video(d);
 	}
 	if (!ok)
 		uncover(d);

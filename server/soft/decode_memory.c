@@ -7,6 +7,7 @@
 #include "server/soft/decode.h"
 #include "server/soft/exec_pair.h"
 #include "server/soft/exec_atom.h"
+#include "server/soft/exec_matrix.h"
 #include "server/soft/check.h"
 #include <stdio.h>
 #include <string.h>
@@ -42,7 +43,7 @@ static struct address address(struct decoder *d, const struct ptx_operand *o, un
 		a.slot = source(d, o, T_B64, w);
 	} else if (o->kind == OP_VAR) {
 		struct ptx_var *v = o->var->def ? o->var->def : o->var;
-		a.shared |= space == SP_GENERIC && v->space == SP_SHARED;
+		a.shared |= (space == SP_GENERIC || space == SP_CLUSTER) && v->space == SP_SHARED;
 		if (v->space == SP_LOCAL) { /* no addition at run time */
 			a.slot = sreg(d, SR_LOCAL_BASE);
 			a.off += (int64_t)v->address;
@@ -58,7 +59,34 @@ static struct address address(struct decoder *d, const struct ptx_operand *o, un
 		uncover(d);
 		a.slot = 0;
 	}
+	if (space == SP_CLUSTER && a.shared) { /* the block's own variable */
+		a.shared = true;
+	} else if (space == SP_CLUSTER) {
+		uint32_t low = temp(d, 4), t = temp(d, 8);
+		emit3(d, "lo_b32", low, a.slot, NONE, NONE);
+		struct op *x = emit_x(d, x_cluster_address);
+		x->d = t;
+		x->a = low;
+		a.slot = t;
+	}
 	return a;
+}
+
+uint32_t generic_address(struct decoder *d, const struct ptx_operand *o, unsigned space)
+{
+	struct address a = address(d, o, space);
+	uint32_t at = a.slot;
+	if (a.shared) {
+		uint32_t wide = temp(d, 8);
+		at = temp(d, 8);
+		emit3(d, "cvt_u64_u32", wide, a.slot, NONE, NONE);
+		emit3(d, "add_b64", at, wide, sreg(d, SR_SHARED_BASE), NONE);
+	}
+	if (!a.off)
+		return at;
+	uint32_t t = temp(d, 8);
+	emit3(d, "add_b64", t, at, constant(d, (uint64_t)a.off, 8), NONE);
+	return t;
 }
 
 /* ld.param and st.param of variables: the kernel's own parameters, or words of a call. */
@@ -181,12 +209,43 @@ static bool load_store_pair(struct decoder *d, bool load)
 	return true;
 }
 
+/* The bytes that an asynchronous store or reduction tells a barrier: all is done when it is issued. */
+static void tell(struct decoder *d, const struct ptx_operand *barrier, unsigned bytes)
+{
+	uint32_t a = generic_address(d, barrier, d->i->m->space[0]), n = constant(d, bytes, 4);
+	struct op *o = emit_x(d, x_mbarrier);
+	o->a = a;
+	o->b = n;
+	o->x = MBAR_COMPLETE;
+}
+
+/* st.async [a], b, [barrier] */
+static void store_async(struct decoder *d)
+{
+	static const uint8_t known[] = {MOD_ASYNC, MOD_WEAK, MOD_BYTES};
+	const struct ptx_insn *i = d->i;
+	const struct ptx_operand *v = i->nop > 1 && i->op[1].kind == OP_VEC ? i->op[1].vec : &i->op[1];
+	unsigned t = i->m->types[0], n = i->nop > 1 && i->op[1].kind == OP_VEC ? i->op[1].n : 1;
+	if (i->nop != 3 || !only_mods(i->m, known, sizeof known) || !has(d, MOD_BYTES) || i->m->nspaces != 1 ||
+		i->m->space[0] != SP_CLUSTER || i->m->ntypes != 1 || ptx_type_bytes(t) < 4 ||
+		ptx_type_bytes(t) > 8 || n != i->m->vec || n > 4 || !i->op[0].addr || !i->op[2].addr) {
+		uncover(d);
+		return;
+	}
+	access(d, false, &i->op[0], v, n, 0);
+	tell(d, &i->op[2], n * ptx_type_bytes(t));
+}
+
 static void load_store(struct decoder *d, bool load)
 {
 	const struct ptx_insn *i = d->i;
 	const struct ptx_mnem *m = i->m;
 	unsigned t = m->types[0];
 	bool hint = has(d, MOD_L2HINT);
+	if (!load && has(d, MOD_ASYNC)) {
+		store_async(d);
+		return;
+	}
 	if (t == T_B128 && m->ntypes == 1 && load_store_pair(d, load))
 		return;
 	if (i->nop != 2u + hint || m->ntypes != 1 || m->nspaces > 1 || t == T_B128 || t == T_PRED ||
@@ -277,7 +336,7 @@ bool decode_atomic(struct decoder *d)
 		return false;
 	static const uint8_t known[] = {MOD_RELAXED, MOD_ACQUIRE, MOD_RELEASE, MOD_ACQ_REL, MOD_CTA,
 		MOD_CLUSTER, MOD_GPU, MOD_SYS, MOD_ADD, MOD_AND, MOD_OR, MOD_XOR, MOD_MIN, MOD_MAX, MOD_INC,
-		MOD_DEC, MOD_EXCH, MOD_CAS, MOD_NOFTZ, MOD_L2HINT};
+		MOD_DEC, MOD_EXCH, MOD_CAS, MOD_NOFTZ, MOD_L2HINT, MOD_ASYNC, MOD_BYTES};
 	const struct ptx_insn *i = d->i;
 	const struct ptx_mnem *m = i->m;
 	int op = operation(d);
@@ -287,10 +346,11 @@ bool decode_atomic(struct decoder *d)
 		return true;
 	}
 	unsigned t = m->types[0], sources = op == ATOM_CAS ? 2 : 1, first = red ? 0 : 1, n = m->vec;
-	bool pairs = t == T_F16X2 || t == T_BF16X2;
+	bool pairs = t == T_F16X2 || t == T_BF16X2, later = has(d, MOD_ASYNC);
 	if (op < 0 || m->ntypes != 1 || !only_mods(m, known, sizeof known) || t == T_B128 ||
 		ptx_type_bytes(t) < 2 || (pairs && op != ATOM_ADD && op != ATOM_MIN && op != ATOM_MAX) ||
-		i->nop != first + 1 + sources + (has(d, MOD_L2HINT) ? 1u : 0u) || !i->op[first].addr ||
+		i->nop != first + 1 + sources + (has(d, MOD_L2HINT) || later ? 1u : 0u) || !i->op[first].addr ||
+		later != has(d, MOD_BYTES) || (later && (!red || !i->op[2].addr || !m->nspaces)) ||
 		m->nspaces > 1) {
 		uncover(d);
 		return true;
@@ -317,5 +377,7 @@ bool decode_atomic(struct decoder *d)
 		o->x = (uint32_t)op;
 		o->y = t | (a.shared ? ATOM_SHARED : 0);
 	}
+	if (later)
+		tell(d, &i->op[2], n * ptx_type_bytes(t));
 	return true;
 }

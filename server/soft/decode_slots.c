@@ -69,7 +69,7 @@ static bool copies(const struct ptx_insn *i)
 		return false;
 	if (!strcmp(i->m->opcode, "mov"))
 		return !i->m->nmods;
-	return !strcmp(i->m->opcode, "cvta") && i->m->nspaces == 1 && i->m->space[0] != SP_SHARED &&
+	return !strcmp(i->m->opcode, "cvta") && i->m->nspaces == 1 && i->m->space[0] != SP_SHARED && i->m->space[0] != SP_CLUSTER &&
 	       i->m->types[0] == T_U64;
 }
 

@@ -296,6 +296,8 @@ static int attribute_value(CUdevice_attribute a, CUdevice d)
 	case CU_DEVICE_ATTRIBUTE_PCI_DEVICE_ID: /* no such slot exists, but programs tell devices apart by it
 						 */
 		return soft.place[d];
+	case CU_DEVICE_ATTRIBUTE_CLUSTER_LAUNCH:
+	case CU_DEVICE_ATTRIBUTE_TENSOR_MAP_ACCESS_SUPPORTED: return soft.major >= 9;
 	case CU_DEVICE_ATTRIBUTE_PCI_BUS_ID: return 0;
 	case CU_DEVICE_ATTRIBUTE_PCI_DOMAIN_ID: return 0xffff;
 	default: return attributes[a];

@@ -41,6 +41,7 @@ static bool describe(struct engine_module *m, struct ptx_func *f, struct engine_
 		.max_threads = f->maxntid ? (int)f->maxntid : MAX_THREADS_DEFAULT,
 		.ptx_version = f->unit->target};
 	memcpy(e->info.required, f->reqntid, sizeof f->reqntid);
+	memcpy(e->info.cluster, f->cluster, sizeof f->cluster);
 	if (e->info.max_threads > MAX_THREADS_DEFAULT)
 		e->info.max_threads = MAX_THREADS_DEFAULT;
 	return true;

@@ -8,6 +8,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+enum { ENGINE_CLUSTER = 16 };
+
 struct engine_module;
 struct engine_function;
 
@@ -38,6 +40,7 @@ struct engine_function_info {
 	int registers;                  /* an honest guess for the attribute; >= 1 */
 	int max_threads;                /* .maxntid product, or 1024 */
 	unsigned required[3];           /* .reqntid, or 0,0,0 */
+	unsigned cluster[3];            /* .reqnctapercluster, or 0,0,0 */
 	int ptx_version;                /* of the .target directive: 10 * major + minor; 0: none */
 	const char *uncovered;          /* instructions that the engine lacks, "tex.2d.v4.f32.f32 at line 12, ..."; NULL: runnable */
 };
@@ -53,7 +56,8 @@ bool engine_reference_find(struct engine_module *m, const char *name, bool surfa
 
 struct engine_launch {
 	const struct engine_function *function;
-	unsigned grid[3], block[3], cluster[3];
+	unsigned grid[3], block[3];
+	unsigned cluster[3];            /* blocks of a cluster, ENGINE_CLUSTER at most, dividing the grid; 1,1,1: no clusters */
 	size_t dynamic_shared;          /* bytes */
 	const void *params;             /* param_bytes bytes, packed as engine_param says */
 	bool cooperative;               /* all blocks resident, grid barrier works */

@@ -120,7 +120,8 @@ enum event {
 	EV_BARRIER,
 	EV_PARK,
 	EV_WARPSYNC,
-	EV_SLEEP
+	EV_SLEEP,
+	EV_RETRY /* the same operation again, after a turn of the others */
 };
 
 struct warp {
@@ -149,6 +150,8 @@ struct warp {
 	struct frame *free_frames; /* linked by up; their constants are set */
 	uint32_t nframes;
 	uint64_t wake_ns; /* EV_SLEEP */
+	uint32_t cluster_arrived; /* lanes at the cluster's barrier */
+	uint32_t cluster_phase; /* their phases, bit by bit */
 	uint32_t stack_used[LANES]; /* by alloca: bytes from the end of each lane's stack down */
 	uint32_t lanes_bits; /* what lanes_mask says */
 	_Alignas(64) int32_t lanes_mask[LANES];
@@ -161,6 +164,15 @@ struct barrier {
 	uint32_t arrived, expected;
 	uint32_t popc;
 	bool all, any, used;
+};
+
+/* Blocks that run together on one worker, and may look into each other's shared memory. */
+struct cluster {
+	struct block *block[ENGINE_CLUSTER]; /* by rank */
+	unsigned n, running, refs;
+	uint32_t arrived; /* threads at the cluster's barrier */
+	uint32_t gone; /* of them, those that have ended since */
+	uint32_t phase;
 };
 
 struct block {
@@ -177,6 +189,9 @@ struct block {
 	uint64_t memory; /* device memory: shared, then local */
 	size_t memory_bytes, shared_bytes, local_stride;
 	uint32_t smid;
+	struct cluster *cluster; /* NULL: none */
+	uint32_t rank; /* in its cluster */
+	bool ended; /* counted in cluster->running no more */
 	uint64_t wake_ns; /* every warp waits until then; 0: no */
 	int fault;
 	struct warp *warps;
@@ -189,7 +204,7 @@ struct launch {
 	const struct engine_launch *l;
 	const struct code *code;
 	struct engine_module *module;
-	uint64_t blocks; /* of the grid */
+	uint64_t blocks; /* of the grid; its clusters, when there are any */
 	_Atomic int error;
 	_Atomic uint32_t error_line;
 	uint64_t deadline_ns;
@@ -236,6 +251,12 @@ void frame_trim(struct warp *w);
 /* exec_barrier.c */
 int barrier_arrive(struct warp *w);
 void barrier_exit(struct block *b);
+/* exec_cluster.c: threads have ended */
+void cluster_exit(struct warp *w, uint32_t lanes);
+/* Where the shared memory of a block of the same cluster is, the end excluded; 0: there is no such rank. */
+uint64_t cluster_shared(const struct block *b, uint32_t rank, uint64_t *end);
+/* The generic address of one in the cluster's window (rank + 1 in its upper byte, 0: the block's own). */
+uint64_t cluster_address(const struct warp *w, uint32_t at);
 uint32_t warp_barrier_mask(const struct warp *w, const struct op *o);
 
 uint64_t exec_now_ns(void);

@@ -88,6 +88,17 @@ static void settle(struct mbar *m)
 	m->pending = m->expected;
 }
 
+void mbarrier_complete(uint8_t *p, uint32_t bytes)
+{
+	uint64_t v;
+	memcpy(&v, p, 8);
+	struct mbar m = unpack(v);
+	m.tx -= (int32_t)bytes;
+	settle(&m);
+	v = packed(m);
+	memcpy(p, &v, 8);
+}
+
 /* a: address, b: count, bytes, state or parity (a slot or NONE), d: state or predicate (or NONE), x: what, y:
  * shared address */
 const struct op *x_mbarrier(struct warp *w, const struct op *o)

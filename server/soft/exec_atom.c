@@ -103,6 +103,15 @@ static const struct op *shared_add(struct warp *w, const struct op *o)
 	return o + 1;
 }
 
+uint64_t atom_one(uint32_t op, unsigned type, void *p, uint64_t v, uint64_t cmp)
+{
+	switch (ptx_type_bytes(type)) {
+	case 2: return on_uint16_t(op, type, p, v, cmp);
+	case 4: return on_uint32_t(op, type, p, v, cmp);
+	default: return on_uint64_t(op, type, p, v, cmp);
+	}
+}
+
 const struct op *x_atom(struct warp *w, const struct op *o)
 {
 	if (o->x == ATOM_ADD && (o->y == (T_U32 | ATOM_SHARED) || o->y == (T_S32 | ATOM_SHARED)))
@@ -124,12 +133,7 @@ const struct op *x_atom(struct warp *w, const struct op *o)
 			c = v;
 			v = bytes == 8 ? REG(w, uint64_t, o->c)[l] : REG(w, uint32_t, o->c)[l];
 		}
-		if (bytes == 2)
-			old = on_uint16_t(o->x, t, p, v, c);
-		else if (bytes == 4)
-			old = on_uint32_t(o->x, t, p, v, c);
-		else
-			old = on_uint64_t(o->x, t, p, v, c);
+		old = atom_one(o->x, t, p, v, c);
 		if (o->d == UINT32_MAX)
 			continue;
 		if (bytes == 8)

@@ -181,6 +181,10 @@ static int handle(struct warp *w, struct split *s, bool *yield)
 		s->pc = w->at + 1;
 		*yield = true;
 		return 0;
+	case EV_RETRY:
+		s->pc = w->at;
+		*yield = true;
+		return 0;
 	case EV_CALL: /* calls count as backward branches do: a recursion may be as long as a loop */
 		*yield = --w->budget < 0;
 		return frame_call(w);
@@ -190,6 +194,7 @@ static int handle(struct warp *w, struct split *s, bool *yield)
 		b->live -= (uint32_t)__builtin_popcount(s->mask);
 		frame_exit(w, s->f, s->mask);
 		drop(w, w->cur);
+		cluster_exit(w, w->mask);
 		barrier_exit(b);
 		return 0;
 	case EV_BARRIER: return barrier_arrive(w);
@@ -295,7 +300,7 @@ int block_run(struct block *b)
 			return 0;
 		if (!moved && !unblock(b))
 			return LAUNCH_FAILED; /* threads wait at a barrier that the others never reach */
-		if (slice == SLICE || b->launch->l->cooperative)
+		if (slice == SLICE || b->launch->l->cooperative || b->cluster)
 			return 0;
 	}
 	return 0;
@@ -369,6 +374,7 @@ static void warp_start(struct block *b, unsigned k, enum fill fill)
 	w->forced = -1;
 	w->wake_ns = 0;
 	w->nframes = 0;
+	w->cluster_arrived = w->cluster_phase = 0;
 	memset(w->stack_used, 0, sizeof w->stack_used);
 	w->local_stride = b->local_stride;
 	w->local_base =

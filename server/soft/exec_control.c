@@ -144,7 +144,13 @@ const struct op *x_isspacep(struct warp *w, const struct op *o)
 		bool local = p >= first && p - first < b->local_stride * b->nthreads;
 		bool param =
 			b->launch->params && p >= b->launch->params && p - b->launch->params < PTX_MAX_PARAM;
-		bool in = o->x == SP_SHARED   ? shared
+		bool cluster = shared;
+		for (uint32_t k = 0; o->x == SP_CLUSTER && b->cluster && !cluster && k < b->cluster->n; k++) {
+			uint64_t end, base = cluster_shared(b, k, &end);
+			cluster = p >= base && p < end;
+		}
+		bool in = o->x == SP_SHARED    ? shared
+			  : o->x == SP_CLUSTER ? cluster
 			  : o->x == SP_LOCAL  ? local
 			  : o->x == SP_PARAM  ? param
 			  : o->x == SP_GLOBAL ? !shared && !local

@@ -41,7 +41,30 @@ static uint32_t special(const struct warp *w, unsigned sr, uint32_t l)
 	case SR_TOTAL_SMEM: return (uint32_t)b->shared_bytes;
 	case SR_AGGR_SMEM: return (uint32_t)b->shared_bytes;
 	case SR_DYNAMIC_SMEM: return (uint32_t)e->dynamic_shared;
-	case SR_CLUSTER_ONE: return 1;
+	case SR_CLUSTERID_X:
+	case SR_CLUSTERID_Y:
+	case SR_CLUSTERID_Z: {
+		unsigned k = sr - SR_CLUSTERID_X;
+		return b->ctaid[k] / e->cluster[k];
+	}
+	case SR_CLUSTER_CTAID_X:
+	case SR_CLUSTER_CTAID_Y:
+	case SR_CLUSTER_CTAID_Z: {
+		unsigned k = sr - SR_CLUSTER_CTAID_X;
+		return b->ctaid[k] % e->cluster[k];
+	}
+	case SR_CLUSTER_CTARANK: return b->rank;
+	case SR_NCLUSTERID_X:
+	case SR_NCLUSTERID_Y:
+	case SR_NCLUSTERID_Z: {
+		unsigned k = sr - SR_NCLUSTERID_X;
+		return e->grid[k] / e->cluster[k];
+	}
+	case SR_CLUSTER_NCTAID_X:
+	case SR_CLUSTER_NCTAID_Y:
+	case SR_CLUSTER_NCTAID_Z: return e->cluster[sr - SR_CLUSTER_NCTAID_X];
+	case SR_CLUSTER_NCTARANK: return e->cluster[0] * e->cluster[1] * e->cluster[2];
+	case SR_CLUSTER_EXPLICIT: return b->cluster != NULL;
 	case SR_DYNAMIC_BASE: return b->code->dynamic_base;
 	case SR_ENVREG + 1: return (uint32_t)(b->launch->workspace >> 32);
 	case SR_ENVREG + 2: return (uint32_t)b->launch->workspace;

@@ -25,6 +25,7 @@ enum {
 	LAUNCH_OUT_OF_RESOURCES = 701,
 	COOPERATIVE_TOO_LARGE = 720,
 	NOT_SUPPORTED = 801,
+	INVALID_CLUSTER_SIZE = 912,
 	LAUNCH_FAILED = 719
 };
 enum {
@@ -97,41 +98,95 @@ static void run_blocks(struct launch *l, struct block *b)
 	}
 }
 
-/* All blocks at once: a new one is started after each round over those that are under way. */
-static void run_cooperative(struct launch *l, unsigned smid)
+static unsigned cluster_size(const struct engine_launch *e)
+{
+	return e->cluster[0] * e->cluster[1] * e->cluster[2];
+}
+
+/* The number in the grid of the block with that rank of that cluster. */
+static uint64_t cluster_block(const struct engine_launch *e, uint64_t cluster, unsigned rank)
+{
+	uint64_t at[3], part = rank;
+	for (int k = 0; k < 3; k++) {
+		unsigned across = e->grid[k] / e->cluster[k];
+		at[k] = cluster % across * e->cluster[k] + part % e->cluster[k];
+		cluster /= across;
+		part /= e->cluster[k];
+	}
+	return at[0] + e->grid[0] * (at[1] + e->grid[1] * at[2]);
+}
+
+/* Starts one block, or those of a cluster, in front of *first. Returns 0 or a CUresult. */
+static int start_resident(struct launch *l, uint64_t unit, unsigned smid, struct block **first)
+{
+	unsigned n = cluster_size(l->l);
+	struct cluster *c = n > 1 ? calloc(1, sizeof *c) : NULL;
+	if (n > 1 && !c)
+		return OUT_OF_MEMORY;
+	int r = 0;
+	for (unsigned k = 0; k < n && !r; k++) {
+		struct block *b = calloc(1, sizeof *b);
+		if (!b) {
+			r = OUT_OF_MEMORY;
+			break;
+		}
+		b->smid = smid;
+		b->cluster = c;
+		b->rank = k;
+		b->next = *first;
+		*first = b;
+		if (c) {
+			c->block[c->n++] = b;
+			c->running++;
+			c->refs++;
+		}
+		r = block_start(b, l, cluster_block(l->l, unit, k));
+	}
+	if (c && !c->n)
+		free(c);
+	return r;
+}
+
+static void end_resident(struct block *b)
+{
+	struct cluster *c = b->cluster;
+	block_release(b);
+	free(b);
+	if (c && !--c->refs)
+		free(c);
+}
+
+/* Several blocks take turns: those of a cluster, of a cooperative launch all that there are. A new one is started after
+ * each round over those that are under way. Shared memory of a cluster lives until its last block has ended. */
+static void run_resident(struct launch *l, unsigned smid)
 {
 	struct block *first = NULL, *b;
-	unsigned n = 0;
 	for (;;) {
 		uint64_t i = l->blocks;
-		if (!atomic_load(&l->error) && atomic_load(&l->next) < l->blocks)
+		if (!atomic_load(&l->error) && (!first || l->l->cooperative) && atomic_load(&l->next) < l->blocks)
 			i = atomic_fetch_add(&l->next, 1);
-		if (i < l->blocks) {
-			b = calloc(1, sizeof *b);
-			int r = b ? block_start(b, l, i) : OUT_OF_MEMORY;
-			if (b) {
-				b->smid = smid;
-				b->next = first;
-				first = b;
-				n++;
-			}
-			fail(l, r);
-		}
+		if (i < l->blocks)
+			fail(l, start_resident(l, i, smid, &first));
 		uint64_t wake = UINT64_MAX;
 		for (struct block **p = &first; *p;) {
 			b = *p;
-			int r = atomic_load(&l->error) ? 1 : fault_guard(block_run, b);
-			fail(l, r);
-			if (r || !b->live) {
+			if (!atomic_load(&l->error) && b->live)
+				fail(l, fault_guard(block_run, b));
+			bool stop = atomic_load(&l->error);
+			if (!b->live && !b->ended && b->cluster) {
+				b->ended = true;
+				b->cluster->running--;
+			}
+			if (stop || (!b->live && !(b->cluster && b->cluster->running))) {
 				*p = b->next;
-				block_release(b);
-				free(b);
-				n--;
+				end_resident(b);
 				continue;
 			}
-			wake = b->wake_ns < wake ? b->wake_ns : wake;
+			if (b->live)
+				wake = b->wake_ns < wake ? b->wake_ns : wake;
 			p = &b->next;
 		}
+		bool n = first != NULL;
 		if (!n && (atomic_load(&l->error) || atomic_load(&l->next) >= l->blocks))
 			return;
 		if (n && wake && wake != UINT64_MAX)
@@ -158,8 +213,8 @@ static void work_on(struct launch *l)
 		k = calloc(1, sizeof *k);
 	if (!k) {
 		fail(l, OUT_OF_MEMORY);
-	} else if (l->l->cooperative) {
-		run_cooperative(l, smid);
+	} else if (l->l->cooperative || cluster_size(l->l) > 1) {
+		run_resident(l, smid);
 	} else {
 		k->block.smid = smid;
 		run_blocks(l, &k->block);
@@ -263,11 +318,15 @@ static int verify(const struct engine_launch *e, uint64_t *blocks, struct engine
 {
 	const struct engine_function_info *info = engine_function_info(e->function);
 	uint64_t threads = 1;
+	unsigned in_cluster = 1;
 	*blocks = 1;
 	for (int k = 0; k < 3; k++) {
 		if (!e->block[k] || !e->grid[k] || e->block[k] > MAX_THREADS ||
 			__builtin_mul_overflow(*blocks, e->grid[k], blocks))
 			return INVALID_VALUE;
+		if (!e->cluster[k] || e->cluster[k] > ENGINE_CLUSTER || e->grid[k] % e->cluster[k])
+			return INVALID_CLUSTER_SIZE;
+		in_cluster *= e->cluster[k];
 		threads *= e->block[k];
 		if (info->required[0] && info->required[k] != e->block[k])
 			return INVALID_VALUE;
@@ -279,8 +338,11 @@ static int verify(const struct engine_launch *e, uint64_t *blocks, struct engine
 			info->uncovered);
 		return NOT_SUPPORTED;
 	}
+	if (in_cluster > ENGINE_CLUSTER)
+		return INVALID_CLUSTER_SIZE;
 	if (e->cooperative && *blocks > MAX_RESIDENT)
 		return COOPERATIVE_TOO_LARGE;
+	*blocks /= in_cluster;
 	return 0;
 }
 

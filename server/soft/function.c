@@ -292,7 +292,10 @@ CUresult cuOccupancyMaxPotentialClusterSize(int *size, CUfunction h, const CUlau
 		return g.error;
 	if (!size || !config)
 		return CUDA_ERROR_INVALID_VALUE;
-	return CUDA_ERROR_NOT_SUPPORTED;
+	if (soft.major < 9)
+		return CUDA_ERROR_NOT_SUPPORTED;
+	*size = f->settings.non_portable ? ENGINE_CLUSTER : CLUSTER_PORTABLE;
+	return CUDA_SUCCESS;
 }
 
 CUresult cuOccupancyMaxActiveClusters(int *clusters, CUfunction h, const CUlaunchConfig *config)
@@ -303,5 +306,8 @@ CUresult cuOccupancyMaxActiveClusters(int *clusters, CUfunction h, const CUlaunc
 		return g.error;
 	if (!clusters || !config)
 		return CUDA_ERROR_INVALID_VALUE;
-	return CUDA_ERROR_NOT_SUPPORTED;
+	if (soft.major < 9)
+		return CUDA_ERROR_NOT_SUPPORTED;
+	*clusters = (int)soft.workers; /* each has all blocks of one */
+	return CUDA_SUCCESS;
 }

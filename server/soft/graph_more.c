@@ -41,11 +41,16 @@ CUresult cuGraphKernelNodeSetAttribute(
 	struct node *n = kernel_node(h, a);
 	if (!n || !value)
 		return CUDA_ERROR_INVALID_VALUE;
-	if (a == CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION &&
+	if (a == CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION && soft.major < 9 &&
 		(value->clusterDim.x > 1 || value->clusterDim.y > 1 || value->clusterDim.z > 1))
 		return CUDA_ERROR_NOT_SUPPORTED;
 	n->attributes[a] = *value;
 	n->has_attribute[a] = true;
+	if (a == CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION) {
+		const unsigned c[3] = {value->clusterDim.x, value->clusterDim.y, value->clusterDim.z};
+		for (int i = 0; i < 3; i++)
+			n->work.kernel.cluster[i] = c[i] ? c[i] : 1;
+	}
 	if (a == CU_LAUNCH_ATTRIBUTE_COOPERATIVE)
 		n->work.kernel.cooperative = value->cooperative != 0;
 	if (a == CU_LAUNCH_ATTRIBUTE_PRIORITY)

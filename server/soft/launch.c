@@ -69,6 +69,26 @@ static CUresult parameters(const struct engine_function_info *info, void **param
 	return r;
 }
 
+static unsigned cluster_of(const struct function *f, const struct launch_shape *s, int i)
+{
+	const int *own = f->settings.cluster;
+	return s->cluster[i] ? s->cluster[i] : own[i] > 0 ? (unsigned)own[i] : 1;
+}
+
+/* Compute capability 9.0 and up have clusters. */
+static CUresult cluster_check(const struct function *f, const struct launch_shape *s)
+{
+	uint64_t all = 1;
+	for (int i = 0; i < 3; i++) {
+		unsigned n = cluster_of(f, s, i);
+		if (n > ENGINE_CLUSTER || s->grid[i] % n)
+			return CUDA_ERROR_INVALID_CLUSTER_SIZE;
+		all *= n;
+	}
+	unsigned most = soft.major < 9 ? 1 : f->settings.non_portable ? ENGINE_CLUSTER : CLUSTER_PORTABLE;
+	return all > most ? CUDA_ERROR_INVALID_CLUSTER_SIZE : CUDA_SUCCESS;
+}
+
 static CUresult shape_check(const struct function *f, const struct launch_shape *s)
 {
 	const struct engine_function_info *info = engine_function_info(f->code);
@@ -90,10 +110,7 @@ static CUresult shape_check(const struct function *f, const struct launch_shape 
 		if (blocks > (uint64_t)function_blocks(f, threads, s->shared) * soft.workers)
 			return CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE;
 	}
-	const unsigned *c = s->cluster;
-	if (c[0] > 1 || c[1] > 1 || c[2] > 1) /* compute capability 9.0 and up have clusters */
-		return CUDA_ERROR_INVALID_CLUSTER_SIZE;
-	return CUDA_SUCCESS;
+	return cluster_check(f, s);
 }
 
 CUresult launch_prepare(
@@ -129,7 +146,7 @@ CUresult launch_prepare(
 	for (int i = 0; i < 3; i++) {
 		w->kernel.grid[i] = s->grid[i];
 		w->kernel.block[i] = s->block[i];
-		w->kernel.cluster[i] = s->cluster[i] ? s->cluster[i] : 1;
+		w->kernel.cluster[i] = cluster_of(f, s, i);
 	}
 	return CUDA_SUCCESS;
 }

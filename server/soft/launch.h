@@ -6,6 +6,8 @@
 #include "server/soft/module.h"
 #include "server/soft/stream.h"
 
+enum { CLUSTER_PORTABLE = 8 }; /* blocks; twice as many where the function allows it */
+
 struct launch_shape {
 	unsigned grid[3], block[3], cluster[3];
 	size_t shared;

@@ -50,6 +50,8 @@ struct function *module_function(struct module *m, const struct engine_function 
 	f->module = object_ref(m);
 	f->code = code;
 	settings_init(&f->settings);
+	for (int i = 0; i < 3; i++)
+		f->settings.cluster[i] = (int)engine_function_info(code)->cluster[i];
 	f->next = m->functions;
 	m->functions = f;
 	return f;

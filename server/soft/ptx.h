@@ -59,7 +59,7 @@ enum ptx_type {
 	T_SURFREF,
 	T_COUNT
 };
-enum ptx_space { SP_GENERIC, SP_REG, SP_PARAM, SP_LOCAL, SP_SHARED, SP_GLOBAL, SP_CONST };
+enum ptx_space { SP_GENERIC, SP_REG, SP_PARAM, SP_LOCAL, SP_SHARED, SP_GLOBAL, SP_CONST, SP_CLUSTER };
 
 enum ptx_mod {
 	MOD_NONE,
@@ -183,6 +183,7 @@ struct ptx_func {
 	uint32_t nlabels, clabels;
 	struct ptx_table *tables;
 	uint32_t maxntid, reqntid[3];
+	uint32_t cluster[3]; /* .reqnctapercluster; 0: none */
 	struct ptx_func *def; /* after linking: the one with a body */
 	struct ptx_unit *unit;
 	unsigned index; /* in the module's table of functions */
@@ -226,8 +227,22 @@ enum ptx_sreg {
 	SR_DYNAMIC_SMEM,
 	SR_ENVREG,
 	/* + n, 32 of them */ SR_ENVREG_END = SR_ENVREG + 32,
-	SR_CLUSTER_ZERO, /* cluster_ctaid.*, cluster_ctarank, ... : 0 */
-	SR_CLUSTER_ONE, /* cluster_nctaid.*, cluster_nctarank: 1 */
+	SR_ZERO, /* what this device does not have */
+	SR_CLUSTERID_X,
+	SR_CLUSTERID_Y,
+	SR_CLUSTERID_Z,
+	SR_CLUSTER_CTAID_X,
+	SR_CLUSTER_CTAID_Y,
+	SR_CLUSTER_CTAID_Z,
+	SR_CLUSTER_CTARANK,
+	SR_NCLUSTERID_X,
+	SR_NCLUSTERID_Y,
+	SR_NCLUSTERID_Z,
+	SR_CLUSTER_NCTAID_X,
+	SR_CLUSTER_NCTAID_Y,
+	SR_CLUSTER_NCTAID_Z,
+	SR_CLUSTER_NCTARANK,
+	SR_CLUSTER_EXPLICIT,
 	SR_RESERVED_SMEM,
 	SR_DYNAMIC_BASE,
 	SR_SHARED_BASE,

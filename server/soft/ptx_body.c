@@ -25,7 +25,7 @@ static bool piece_space(struct ptx_mnem *m, const char *s, size_t n)
 		uint8_t sp;
 	} t[] = {{"param", SP_PARAM}, {"param::entry", SP_PARAM}, {"param::func", SP_PARAM},
 		{"local", SP_LOCAL}, {"shared", SP_SHARED}, {"shared::cta", SP_SHARED},
-		{"shared::cluster", SP_SHARED}, {"global", SP_GLOBAL}, {"const", SP_CONST}};
+		{"shared::cluster", SP_CLUSTER}, {"global", SP_GLOBAL}, {"const", SP_CONST}};
 	for (unsigned i = 0; i < sizeof t / sizeof *t; i++)
 		if (strlen(t[i].s) == n && !memcmp(t[i].s, s, n)) {
 			if (m->nspaces < 2)

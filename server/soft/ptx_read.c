@@ -88,7 +88,8 @@ static struct ptx_var *params(struct parser *p, unsigned *count, uint32_t *bytes
 static void tuning(struct parser *p, struct ptx_func *f)
 {
 	while (p->l.t.kind == TK_DOT) {
-		bool most = lex_word(&p->l, TK_DOT, "maxntid"), exact = lex_word(&p->l, TK_DOT, "reqntid");
+		bool most = lex_word(&p->l, TK_DOT, "maxntid"), exact = lex_word(&p->l, TK_DOT, "reqntid"),
+		     cluster = lex_word(&p->l, TK_DOT, "reqnctapercluster");
 		if (lex_word(&p->l, TK_DOT, "pragma")) {
 			while (p->l.t.kind != TK_END && !lex_is(&p->l, ';'))
 				lex_next(&p->l);
@@ -114,6 +115,8 @@ static void tuning(struct parser *p, struct ptx_func *f)
 			f->maxntid = all < 1 << 20 ? (uint32_t)all : 1 << 20;
 		for (unsigned i = 0; exact && i < 3; i++)
 			f->reqntid[i] = (uint32_t)d[i];
+		for (unsigned i = 0; cluster && i < 3; i++)
+			f->cluster[i] = (uint32_t)d[i];
 	}
 }
 

@@ -17,9 +17,11 @@ cc=(${CC:-gcc} -std=gnu11 -O1 -g -Wall -Wextra "${san[@]}" -D_GNU_SOURCE -I. -I"
 
 "${cc[@]}" -o "$work/table" tests/soft/driver/table.c server/soft/memory.c server/soft/shadow.c wire/log.c &&
 "${cc[@]}" -o "$work/images" tests/soft/driver/images.c server/soft/image.c wire/log.c -llz4 -lzstd &&
+"${cc[@]}" -o "$work/cluster" tests/soft/driver/cluster.c "$B/lib/libscuda-soft.so" -Wl,-rpath,"$(cd "$B/lib" && pwd)" &&
 "${cc[@]}" -o "$work/features" tests/soft/driver/features.c "$B/lib/libscuda-soft.so" -Wl,-rpath,"$(cd "$B/lib" && pwd)" || exit 1
 bad=0
-for t in table images features; do
-	timeout 100 "$work/$t" || { echo "FAIL: $t: status $?"; bad=1; }
+for t in table images features cluster "cluster 7.5"; do
+	# shellcheck disable=SC2086
+	timeout 100 "$work"/$t || { echo "FAIL: $t: status $?"; bad=1; }
 done
 exit $bad

@@ -40,6 +40,8 @@ for simd in sse2 avx2 avx512; do
 	"$tmp/warp" $simd
 	"$tmp/shape" $simd
 done
+build cluster tests/soft/engine/check_cluster.c
+"$tmp/cluster"
 build mutate tests/soft/engine/check_mutate.c
 "$tmp/insn" text "$tmp/insn.ptx"
 "$tmp/mutate" "${MUTATE_COUNT:-20000}" tests/soft/engine/*.ptx "$tmp/insn.ptx"

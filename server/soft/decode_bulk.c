@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Decoding of cp.async.bulk and cp.reduce.async.bulk, plain and of tensors. The groups that they form are complete as
+ * soon as they are issued; prefetches have nothing to do.
+ *
+ * Thread rule: the caller holds the module's lock. */
+#include "server/soft/decode.h"
+#include "server/soft/exec_atom.h"
+#include "server/soft/exec_bulk.h"
+
+static unsigned dimensions(const struct decoder *d)
+{
+	static const uint8_t shape[] = {MOD_G1D, MOD_G2D, MOD_G3D, MOD_G4D, MOD_G5D};
+	for (unsigned k = 0; k < sizeof shape; k++)
+		if (has(d, shape[k]))
+			return k + 1;
+	return 0;
+}
+
+static unsigned reduction(const struct decoder *d)
+{
+	static const struct {
+		uint8_t mod, op;
+	} t[] = {{MOD_ADD, ATOM_ADD}, {MOD_MIN, ATOM_MIN}, {MOD_MAX, ATOM_MAX}, {MOD_INC, ATOM_INC},
+		{MOD_DEC, ATOM_DEC}, {MOD_AND, ATOM_AND}, {MOD_OR, ATOM_OR}, {MOD_XOR, ATOM_XOR}};
+	for (unsigned k = 0; k < sizeof t / sizeof *t; k++)
+		if (has(d, t[k].mod))
+			return t[k].op + 1u;
+	return 0;
+}
+
+/* [map, {coordinates}] */
+static bool tensor(struct decoder *d, struct bulk_op *x, const struct ptx_operand *o, uint32_t *map)
+{
+	if (!o->addr || o->kind != OP_VEC || o->n != 2)
+		return false;
+	const struct ptx_operand *c = &o->vec[1], *each = c->kind == OP_VEC ? c->vec : c;
+	if ((c->kind == OP_VEC ? c->n : 1) != x->dimensions)
+		return false;
+	struct ptx_operand at = o->vec[0];
+	at.addr = true;
+	*map = generic_address(d, &at, SP_GENERIC);
+	for (unsigned k = 0; k < x->dimensions; k++)
+		x->at[k] = source(d, &each[k], T_S32, 4);
+	return true;
+}
+
+static bool bulk(struct decoder *d)
+{
+	static const uint8_t known[] = {MOD_ASYNC, MOD_BULK, MOD_REDUCE, MOD_TENSOR, MOD_BYTES, MOD_BULK_GROUP, MOD_MULTICAST,
+		MOD_L2HINT, MOD_TILE, MOD_G1D, MOD_G2D, MOD_G3D, MOD_G4D, MOD_G5D, MOD_ADD, MOD_MIN, MOD_MAX, MOD_INC,
+		MOD_DEC, MOD_AND, MOD_OR, MOD_XOR, MOD_NOFTZ};
+	const struct ptx_insn *i = d->i;
+	const struct ptx_mnem *m = i->m;
+	struct bulk_op *x = arena_alloc(d->m->arena, sizeof *x);
+	bool reduce = has(d, MOD_REDUCE), many = has(d, MOD_MULTICAST);
+	if (!x || !only_mods(m, known, sizeof known) || m->nspaces != 2)
+		return false;
+	*x = (struct bulk_op){.bytes = NONE, .barrier = NONE, .mask = NONE, .tensor = has(d, MOD_TENSOR),
+		.store = m->space[0] == SP_GLOBAL, .dimensions = (uint8_t)dimensions(d)};
+	x->reduce = (uint8_t)reduction(d);
+	x->type = m->types[0];
+	unsigned at = x->tensor ? 2 : 3; /* operands so far */
+	bool barrier = has(d, MOD_BYTES);
+	if ((x->reduce != 0) != reduce || x->tensor != (x->dimensions != 0) || barrier == has(d, MOD_BULK_GROUP) ||
+		(many && x->store) || i->nop != at + barrier + many + has(d, MOD_L2HINT) ||
+		(reduce && !x->tensor && (m->ntypes != 1 || ptx_type_bytes(x->type) < 2 || ptx_type_bytes(x->type) > 8)))
+		return false;
+	const struct ptx_operand *to = &i->op[0], *from = &i->op[1];
+	if (x->tensor) {
+		if (!tensor(d, x, x->store ? to : from, x->store ? &x->to : &x->from))
+			return false;
+	} else if (x->store) {
+		x->to = generic_address(d, to, SP_GLOBAL);
+	} else {
+		x->from = generic_address(d, from, m->space[1]);
+	}
+	if (x->store)
+		x->from = generic_address(d, from, m->space[1]);
+	else
+		x->to = generic_address(d, to, m->space[0]);
+	if (!x->tensor)
+		x->bytes = source(d, &i->op[2], T_U32, 4);
+	if (barrier)
+		x->barrier = generic_address(d, &i->op[at], m->space[0] == SP_CLUSTER && m->space[1] == SP_GLOBAL
+								     ? SP_CLUSTER
+								     : m->space[0]);
+	if (many)
+		x->mask = source(d, &i->op[at + 1], T_U16, 4);
+	emit_x(d, x_bulk)->p = x;
+	return true;
+}
+
+bool decode_bulk(struct decoder *d)
+{
+	if (!op_is(d, "cp") || !has(d, MOD_BULK))
+		return false;
+	if (has(d, MOD_COMMIT_GROUP) || has(d, MOD_WAIT_GROUP) || has(d, MOD_PREFETCH))
+		emit_x(d, x_nop);
+	else if (!bulk(d))
+		uncover(d);
+	return true;
+}

@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Bulk copies: cp.async.bulk, its tensor form, and their reductions. They are done when they are issued, and tell
+ * their barrier at once.
+ *
+ * Thread rule: a handler touches only its warp and device memory. */
+#include "server/soft/exec_bulk.h"
+#include <string.h>
+#include "server/soft/check.h"
+#include "server/soft/exec.h"
+#include "server/soft/exec_atom.h"
+#include "server/soft/exec_matrix.h"
+#include "server/soft/memory.h"
+
+enum { ILLEGAL_ADDRESS = 700, ILLEGAL_INSTRUCTION = 715, MISALIGNED_ADDRESS = 716, ALIGN = 16, MAX_BOX = 1 << 20 };
+
+/* Is it memory of the device, or mapped memory of the host? Holes in it are for the fault handler. */
+static bool reaches(const struct warp *w, uint64_t at, uint64_t n)
+{
+	uint64_t base;
+	size_t bytes;
+	if (at >= w->mem_lo && at <= w->mem_hi && w->mem_hi - at >= n)
+		return true;
+	return soft_find(at, &base, &bytes) && n <= bytes - (at - base);
+}
+
+static void reduce(unsigned op, unsigned type, uint64_t to, const uint8_t *from, uint64_t n)
+{
+	unsigned each = ptx_type_bytes(type);
+	for (uint64_t i = 0; i + each <= n; i += each) {
+		uint64_t v = 0;
+		memcpy(&v, from + i, each);
+		atom_one(op, type, (void *)(to + i), v, 0);
+	}
+}
+
+static int move(
+	struct warp *w, const struct op *o, uint32_t l, unsigned type, uint64_t to, uint64_t from, uint64_t n)
+{
+	const struct bulk_op *x = o->p;
+	if (!reaches(w, to, n) || !reaches(w, from, n))
+		return ILLEGAL_ADDRESS;
+	if (check_on() && (!check_inside(w, o, l, from, (unsigned)n, CHECK_READ) ||
+				  !check_inside(w, o, l, to, (unsigned)n, CHECK_WRITE)))
+		return w->event == EV_FAULT ? w->fault : 0;
+	if (x->reduce)
+		reduce(x->reduce - 1u, type, to, (const uint8_t *)from, n);
+	else
+		memmove((void *)to, (const void *)from, n);
+	return 0;
+}
+
+static int tell(struct warp *w, uint64_t barrier, uint64_t bytes)
+{
+	if (!reaches(w, barrier, 8))
+		return ILLEGAL_ADDRESS;
+	if (barrier & 7)
+		return MISALIGNED_ADDRESS;
+	mbarrier_complete((uint8_t *)barrier, (uint32_t)bytes);
+	return 0;
+}
+
+/* ---- boxes of a tensor */
+
+/* Swizzling: the 16-byte units of a row change places by the number of the row. */
+static uint64_t swizzled(const struct tensor_map *t, uint64_t at)
+{
+	if (!t->swizzle)
+		return at;
+	uint64_t units = (1ull << (t->swizzle - 4)) - 1;
+	return at ^ (at >> 7 & units) << 4;
+}
+
+/* What elements outside of the tensor are read as. */
+static void outside(const struct tensor_map *t, uint8_t *to)
+{
+	static const uint8_t nan[8] = {0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x7f};
+	memset(to, 0, t->element);
+	if (t->fill)
+		memcpy(to, nan + 8 - t->element, t->element);
+}
+
+/* Copies the box at `c` to or from `shared`, an address in the window that begins at `base`. */
+static int box(struct warp *w, const struct op *o, uint32_t l, const struct tensor_map *t, const int32_t *c,
+	uint64_t shared, uint64_t base, uint64_t *bytes)
+{
+	const struct bulk_op *x = o->p;
+	uint64_t count = 1, n[5] = {1, 1, 1, 1, 1}, i[5] = {0};
+	for (unsigned k = 0; k < t->dimensions; k++) {
+		n[k] = (t->box[k] + t->step[k] - 1u) / t->step[k];
+		count *= n[k];
+	}
+	if (!count || count > MAX_BOX)
+		return ILLEGAL_INSTRUCTION;
+	*bytes = count * t->element;
+	for (uint64_t e = 0; e < count; e++) {
+		uint64_t far = t->address, near = base + swizzled(t, shared - base + e * t->element);
+		bool in = true;
+		for (unsigned k = 0; k < t->dimensions; k++) {
+			int64_t at = c[k] + (int64_t)(i[k] * t->step[k]);
+			in &= at >= 0 && at <= t->size[k];
+			far += (uint64_t)at * (k ? t->stride[k - 1] : t->element);
+		}
+		int r = 0;
+		if (in)
+			r = move(w, o, l, t->type, x->store ? far : near, x->store ? near : far, t->element);
+		else if (!x->store && !reaches(w, near, t->element))
+			r = ILLEGAL_ADDRESS;
+		else if (!x->store)
+			outside(t, (uint8_t *)near);
+		if (r)
+			return r;
+		for (unsigned k = 0; k < t->dimensions && ++i[k] == n[k]; k++)
+			i[k] = 0;
+	}
+	return 0;
+}
+
+static bool sensible(const struct tensor_map *t, const struct bulk_op *x)
+{
+	bool steps = true;
+	for (unsigned k = 0; k < 5; k++)
+		steps &= t->step[k] != 0;
+	return t->magic == TENSOR_MAP_MAGIC && t->dimensions == x->dimensions && steps && t->element <= 8 &&
+	       t->element && (!t->swizzle || (t->swizzle >= 5 && t->swizzle <= 7)) &&
+	       ptx_type_bytes(t->type) == t->element && (!x->reduce || t->element >= 2);
+}
+
+/* One copy to one place; *bytes: how many. */
+static int copy(struct warp *w, const struct op *o, uint32_t l, uint64_t to, uint64_t from, uint64_t base, uint64_t *bytes)
+{
+	const struct bulk_op *x = o->p;
+	if (!x->tensor) {
+		*bytes = REG(w, uint32_t, x->bytes)[l];
+		return (to | from | *bytes) & (ALIGN - 1) ? MISALIGNED_ADDRESS : move(w, o, l, x->type, to, from, *bytes);
+	}
+	struct tensor_map t;
+	int32_t c[5] = {0};
+	uint64_t map = x->store ? to : from, shared = x->store ? from : to;
+	if (!reaches(w, map, sizeof t))
+		return ILLEGAL_ADDRESS;
+	memcpy(&t, (const void *)map, sizeof t);
+	for (unsigned k = 0; k < x->dimensions; k++)
+		c[k] = REG(w, int32_t, x->at[k])[l];
+	if (!sensible(&t, x))
+		return ILLEGAL_INSTRUCTION;
+	return shared & (ALIGN - 1) ? MISALIGNED_ADDRESS : box(w, o, l, &t, c, shared, base, bytes);
+}
+
+/* To each block of the mask, at the same place in its shared memory as in the one that is named. */
+static int spread(struct warp *w, const struct op *o, uint32_t l, uint64_t to, uint64_t from, uint64_t barrier)
+{
+	const struct bulk_op *x = o->p;
+	struct block *b = w->block;
+	uint32_t ranks = b->cluster ? b->cluster->n : 1, mask = x->mask == UINT32_MAX ? 0 : REG(w, uint32_t, x->mask)[l];
+	uint64_t bytes = 0, end, base = (uint64_t)w->shared, at = x->store ? from : to;
+	for (uint32_t k = 0; k < ranks; k++) {
+		uint64_t s = cluster_shared(b, k, &end);
+		if (at >= s && at < end)
+			base = s;
+	}
+	if (x->mask == UINT32_MAX) {
+		int r = copy(w, o, l, to, from, base, &bytes);
+		return r || x->barrier == UINT32_MAX ? r : tell(w, barrier, bytes);
+	}
+	if (mask >> 16 || mask >> ranks)
+		return ILLEGAL_INSTRUCTION;
+	for (uint32_t k = 0; mask >> k; k++) {
+		uint64_t s = cluster_shared(b, k, &end);
+		int r = mask >> k & 1 ? copy(w, o, l, to - base + s, from, s, &bytes) : 0;
+		if (!r && mask >> k & 1 && x->barrier != UINT32_MAX)
+			r = tell(w, barrier - base + s, bytes);
+		if (r)
+			return r;
+	}
+	return 0;
+}
+
+const struct op *x_bulk(struct warp *w, const struct op *o)
+{
+	const struct bulk_op *x = o->p;
+	FOR_LANES(w, l)
+	{
+		uint64_t barrier = x->barrier == UINT32_MAX ? 0 : REG(w, uint64_t, x->barrier)[l];
+		int r = spread(w, o, l, REG(w, uint64_t, x->to)[l], REG(w, uint64_t, x->from)[l], barrier);
+		if (r)
+			return warp_fault(w, o, r);
+	}
+	return o + 1;
+}

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Bulk copies and reductions between global and shared memory, of bytes or of boxes of a tensor.
+ *
+ * Thread rule: constant once decoded. */
+#pragma once
+#include <stdbool.h>
+#include <stdint.h>
+
+struct bulk_op {
+	uint32_t to, from; /* slots of generic addresses; a tensor's side: of its map */
+	uint32_t bytes; /* slot; not for tensors */
+	uint32_t barrier; /* slot of a generic address; UINT32_MAX: none is told */
+	uint32_t mask; /* slot: blocks of the cluster that get it; UINT32_MAX: the one addressed */
+	bool tensor, store; /* store: from shared to global memory */
+	uint8_t dimensions, reduce, type; /* reduce: ATOM_... + 1; 0: a copy */
+	uint32_t at[5]; /* slots of coordinates */
+};
+
+/* A tensor's map, 128 bytes that cuTensorMapEncodeTiled makes; only this device reads it. */
+#define TENSOR_MAP_MAGIC 0x70616d74u
+struct tensor_map {
+	uint32_t magic;
+	uint8_t dimensions, element, swizzle, fill; /* element: bytes; swizzle: log2 of its bytes, 0: none; fill: NaN */
+	uint64_t address;
+	uint64_t stride[4]; /* bytes, of dimensions 1 and up */
+	uint32_t size[5]; /* elements - 1 */
+	uint16_t box[5];
+	uint8_t step[5];
+	uint8_t type; /* enum ptx_type */
+};
+_Static_assert(sizeof(struct tensor_map) <= 128, "it is a CUtensorMap");
