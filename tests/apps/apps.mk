@@ -29,8 +29,9 @@ $(A)/obj/%.o: tests/apps/%.cu tests/apps/app.h
 	$(NVCC) $(NVFLAGS) -arch=$(APP_ARCH) -c -o $@ $< $(filter -I%,$(shell tests/apps/libs.sh $(CUDA) flags $*))
 $(addprefix $(A)/obj/,$(addsuffix .o,$(shell grep -l libs.h tests/apps/*.cu | xargs -n 1 basename -s .cu))): tests/apps/libs.h
 $(A)/obj/ptds.o: NVEXTRA = --default-stream per-thread
-$(filter-out $(A)/rdc,$(filter-out %.shared %.fat %.plain,$(runtime))): $(A)/%: $(A)/obj/%.o
-	$(NVCC) -cudart static -o $@ $< -lpthread
+$(A)/devicequery: STATIC_LIBS = -L$(CUDA)/lib64/stubs -lcuda
+$(filter-out $(A)/rdc $(A)/cdp,$(filter-out %.shared %.fat %.plain,$(runtime))): $(A)/%: $(A)/obj/%.o
+	$(NVCC) -cudart static -o $@ $< $(STATIC_LIBS) -lpthread
 $(filter %.shared,$(runtime)): $(A)/%.shared: $(A)/obj/%.o
 	$(NVCC) -cudart shared -Xlinker -rpath,$(CUDA)/lib64 -o $@ $< $(shell tests/apps/libs.sh $(CUDA) flags $*) -lpthread
 $(filter %.fat,$(runtime)): $(A)/%.fat: tests/apps/%.cu tests/apps/app.h
@@ -42,6 +43,9 @@ $(filter %.plain,$(runtime)): $(A)/%.plain: tests/apps/%.cu tests/apps/app.h
 $(A)/rdc: $(wildcard tests/apps/rdc/*.cu) tests/apps/app.h
 	@mkdir -p $(@D)
 	$(NVCC) $(NVFLAGS) -rdc=true -arch=all-major -o $@ $(filter %.cu,$^)
+$(A)/cdp: tests/apps/cdp/main.cu tests/apps/app.h
+	@mkdir -p $(@D)
+	$(NVCC) $(NVFLAGS) -rdc=true -arch=all-major -o $@ $< -lcudadevrt
 
 driver_build = $(CC) -std=gnu11 -O1 -g -Wall -Wextra -D_GNU_SOURCE -isystem $(CUDA)/include -o $@ $< \
 	-L$(CUDA)/lib64/stubs -lcuda $(DRIVER_LIBS) -lpthread -lm
