@@ -196,6 +196,9 @@ static bool load_store_pair(struct decoder *d, bool load)
 		return false;
 	struct address a = address(d, where, i->m->nspaces ? i->m->space[0] : SP_GENERIC);
 	bool whole = !a.shared && watched(d);
+	emit_check(d, (load ? CHECK_READ : CHECK_WRITE) | order(d) | (watched(d) ? CHECK_ATOMIC : 0) |
+			      (a.shared ? CHECK_SHARED : 0),
+		16, 8);
 	struct op *o = whole ? emit_x(d, x_pair)
 			     : emit_name(d, "%s_%c_b64_v2", load ? "ld" : "st", a.shared ? 's' : 'g');
 	if (whole) {
@@ -318,6 +321,7 @@ static bool atomic_pair(struct decoder *d, int op)
 		if (!pair_slots(d, &i->op[2 + k], v[k]))
 			return false;
 	struct address a = address(d, &i->op[1], i->m->nspaces ? i->m->space[0] : SP_GENERIC);
+	emit_check(d, CHECK_READ | CHECK_WRITE | CHECK_ATOMIC | order(d) | (a.shared ? CHECK_SHARED : 0), 16, 16);
 	struct op *o = emit_x(d, x_atom_pair);
 	o->d = to[0];
 	o->a = a.slot;

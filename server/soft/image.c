@@ -17,6 +17,7 @@
 #define FATBIN_MAGIC 0xba55ed50u
 #define FATBIN_BYTES (1ull << 31)
 #define ENTRY_LEAST 64u
+#define ELF_HEADER 64u
 #define ENTRY_PTX 1
 #define ENTRY_ELF 2
 #define FLAG_LZ4 0x2000u
@@ -359,6 +360,8 @@ CUresult image_add(struct image *im, const void *data, size_t size, int capabili
 	}
 	if (!memcmp(data, "\177ELF", size ? 4 : strnlen(data, 4) == 4 ? 4 : 1)) {
 		const unsigned char *h = data;
+		if (size && size < ELF_HEADER)
+			return CUDA_ERROR_INVALID_IMAGE;
 		unsigned sm = (unsigned)h[49]; /* e_flags, bits 8 to 15 */
 		found_add(&found, "sm_%u cubin", sm);
 		return no_ptx(&found, capability, j);

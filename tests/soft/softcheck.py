@@ -42,7 +42,7 @@ def damage(program, path, count):
         run = subprocess.run([program, path + ".damaged"], capture_output=True, timeout=20)
         code = run.returncode
         if code not in (0, 1, 2) or b"Sanitizer" in run.stderr or b"runtime error" in run.stderr:
-            sys.exit(f"copy {i} of {path}: status {code}: {run.stderr.decode(errors='replace')[-2000:]}")
+            sys.exit(f"copy {i} of {path}: status {code}: {run.stderr.decode(errors='replace')[:3000]}")
         seen[code] = seen.get(code, 0) + 1
     print(f"{count} damaged copies of {path.rsplit('/', 1)[-1]}: " + ", ".join(f"{n} x {c}" for c, n in sorted(seen.items())))
 

@@ -129,6 +129,9 @@ int main(int argc, char **argv)
 	refused("no image", CUDA_ERROR_INVALID_IMAGE, "neither");
 	IS(image_read(&im, "", 0, 75, NULL), CUDA_ERROR_INVALID_IMAGE);
 	IS(image_read(&im, NULL, 0, 75, NULL), CUDA_ERROR_INVALID_VALUE);
+	char *torn = strdup("\177ELF");
+	IS(image_read(&im, torn, 4, 75, NULL), CUDA_ERROR_INVALID_IMAGE);
+	free(torn);
 
 	/* relocatable code: the parts behind the wrapper */
 	static _Alignas(8) char parts[2][4096];

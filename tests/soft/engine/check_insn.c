@@ -235,7 +235,7 @@ static bool run(unsigned k, const uint64_t *in, uint64_t *out, unsigned n, unsig
 	double far = 0;
 	for (unsigned i = 0; i < n; i++) {
 		const uint64_t *v = in + i * IN_WORDS;
-		uint64_t a[IN_WORDS] = {0};
+		uint64_t a[sizeof t->type / sizeof *t->type] = {0};
 		for (unsigned j = 1; j < t->n; j++)
 			a[j - 1] = t->type[j][0] == '#' ? strtoull(t->type[j] + 1, NULL, 0)
 							: v[j - 1] & mask_of(type_bits(t->type[j]));

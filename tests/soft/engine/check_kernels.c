@@ -275,7 +275,7 @@ static void warps_and_mathematics(void)
 			r += (unsigned)((((unsigned long long)(t * 7) << 32) | t) << (t & 31) >> 32);
 			unsigned mm = 0;
 			for (unsigned k = 0; k < 32; k++)
-				mm |= (k % 5 == t % 5) << k;
+				mm |= (unsigned)(k % 5 == t % 5) << k;
 			r += mm + ~0u + 1 + 1;
 			r ^= ((t ^ 5) * 3) + ((t & 7) < 3 ? t : t - 3) + ((t + 9) % 32) * ((t + 9) % 32);
 			CHECK(g[t] == r);

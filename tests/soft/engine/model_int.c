@@ -52,11 +52,11 @@ static uint64_t m_arith(const struct test *t, const uint64_t *in)
 			return (uint64_t)r;
 		return clamp((holds(t, ".hi") ? p >> 16 : (int32_t)p) + c, INT32_MIN, INT32_MAX);
 	} else if (starts(t, "mul") || starts(t, "mad")) {
-		p = a * b;
+		p = (wide)((unsigned __int128)a * (unsigned __int128)b);
 		if (holds(t, ".hi"))
 			p = is_signed || bits < 64 ? p >> bits
 						   : (wide)((unsigned __int128)in[0] * in[1] >> 64);
-		r = p + (starts(t, "mad") ? c : 0);
+		r = (wide)((unsigned __int128)p + (unsigned __int128)(starts(t, "mad") ? c : 0));
 	} else if (starts(t, "div") || starts(t, "rem")) {
 		if (!b)
 			return ~0ull; /* as an H200 does */
