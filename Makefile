@@ -30,7 +30,7 @@ $(B)/bin/scudafs: LIBS = $(shell pkg-config --libs fuse3 openssl jansson) -llz4 
 $(B)/bin/scuda-server: $(call objects,server) $(wire) $(call gen,serve driver calls) $(call gen_nvml,serve driver calls)
 $(B)/bin/scuda-server: LIBS = $(shell pkg-config --libs openssl) -llz4 -ldl -lpthread
 $(B)/obj/shim.o: $(sort $(shim) $(tables)) $(call gen,stubs)
-$(B)/lib/libcuda.so.1: $(B)/obj/shim.o $(codec) $(addprefix $(B)/obj/wire/,fds.o image.o digest.o) $(call gen,entry procs calls names) $(B)/gen/cuda.map
+$(B)/lib/libcuda.so.1: $(B)/obj/shim.o $(codec) $(addprefix $(B)/obj/wire/,fds.o image.o digest.o hops.o) $(call gen,entry procs calls names) $(B)/gen/cuda.map
 $(B)/lib/libcuda.so.1: LIBS = -Wl,--version-script=$(B)/gen/cuda.map -lpthread
 $(B)/lib/libnvidia-ml.so.1: $(call objects,devshim/nvml) $(codec) $(call gen_nvml,stubs calls)
 soft    := $(filter-out $(B)/obj/server/soft/handlers.o,$(call objects,server/soft)) $(simd) $(tables) $(B)/obj/wire/log.o \

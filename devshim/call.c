@@ -19,6 +19,7 @@
 #include "devshim/process.h"
 #include "devshim/transfer.h"
 #include "devshim/upcall.h"
+#include "wire/hops.h"
 #include "wire/limits.h"
 #include "wire/log.h"
 
@@ -42,6 +43,8 @@ CUresult call_begin(struct call *c, unsigned id)
 		return CUDA_ERROR_NOT_PERMITTED;
 	if (__builtin_expect(lacks[id], 0))
 		return call_unsupported(call_names[id].name, "the server lacks it");
+	if (__builtin_expect(hops_on, 0))
+		t->began = hops_now();
 	msg_init(&c->out, t->out + sizeof(struct frame), LIMIT_HEAD);
 	msg_init(&c->in, NULL, 0);
 	c->id = id;
@@ -68,6 +71,11 @@ static void sent(struct call *c, const struct record *r)
 	c->seq = r->seq;
 	recent[r->seq % RECENT].seq = r->seq;
 	recent[r->seq % RECENT].id = c->id;
+	if (__builtin_expect(hops_on, 0)) {
+		hops_note(HOP_CALL, r->seq, thread_cached->began);
+		if (r->kind == FRAME_POST)
+			hops_note(HOP_RETURN, r->seq, 0);
+	}
 	if (__builtin_expect(traced, 0))
 		log_debug("%llu %s %s", (unsigned long long)r->seq, r->kind == FRAME_POST ? "post" : "wait",
 				call_names[c->id].name);
@@ -178,6 +186,7 @@ static CUresult answered(struct call *c, int e, const struct answer *a)
 	CUresult r = take(c, thread_cached, a);
 	channel_taken();
 	upcall_drain_output(a->frame.call);
+	hop(HOP_RETURN, c->seq);
 	logs_run();
 	return r;
 }

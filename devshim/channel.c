@@ -20,6 +20,7 @@
 #include "devshim/ring.h"
 #include "wire/copy.h"
 #include "wire/ctl.h"
+#include "wire/hops.h"
 #include "wire/limits.h"
 #include "wire/ring.h"
 
@@ -167,6 +168,7 @@ static size_t number_record(struct record *r)
 		.thread = r->thread, .seq = ++channel.seq, .ctx = r->ctx};
 	r->seq = f.seq;
 	memcpy(r->bytes, &f, sizeof f);
+	hop(HOP_QUEUED, f.seq);
 	count_record(f.kind, f.flags, sizeof f + f.head_len + f.bulk_len);
 	return sizeof f + r->head_len;
 }

@@ -14,6 +14,7 @@
 #include <unistd.h>
 #include "devshim/count.h"
 #include "wire/ctl.h"
+#include "wire/hops.h"
 #include "wire/limits.h"
 
 #define PAGE 4096u
@@ -147,6 +148,7 @@ int answer_check(uint64_t seq, const uint8_t *bytes, size_t n, struct answer *a)
 	if (a->frame.bulk_len > LIMIT_REPLY || n != sizeof a->frame + a->frame.head_len + a->frame.bulk_len)
 		return -EPROTO;
 	count_received(n);
+	hop(HOP_BACK, seq);
 	a->head = bytes + sizeof a->frame;
 	a->bulk = a->head + a->frame.head_len;
 	return 0;

@@ -40,6 +40,7 @@ struct thread {
 	unsigned depth, room;
 	bool host_function;         /* runs one: it may not call CUDA */
 	bool exchanged;             /* the thread has sent a record, so its end is told */
+	uint64_t began;             /* when its call did, for hops */
 	uint8_t *out;               /* room for one record: header and head */
 };
 

@@ -12,6 +12,7 @@
 #include <string.h>
 #include "scudafs/answerer.h"
 #include "scudafs/text.h"
+#include "wire/hops.h"
 #include "wire/msg.h"
 
 #define READS_A_TURN 32             /* then the thread looks at its times again */
@@ -120,6 +121,7 @@ static int on_reply(struct relay *r, const struct frame *f, const uint8_t *p, si
 	struct request *q = NULL, *found = NULL;
 	int e = 0;
 	answers_init(&a);
+	hop(HOP_MOUNT_HEARD, f->seq);
 	pthread_mutex_lock(&r->lock);
 	int slot = r->channel ? channel_waiting(r->channel, f->seq) : -1;
 	if (!outbound_answered(r, f->seq)) {
@@ -145,13 +147,16 @@ static int on_reply(struct relay *r, const struct frame *f, const uint8_t *p, si
 		}
 	}
 	pthread_mutex_unlock(&r->lock);
-	if (!found)
+	if (!found) {
+		hop(HOP_MOUNT_GIVEN, f->seq);
 		return e;
+	}
 	found->wait.len = slot >= 0 ? 0 : (uint32_t)n;
 	found->wait.flags = slot >= 0 ? CTL_SHARED : n > found->size ? CTL_LARGE : 0;
 	v[0] = (struct iovec){&found->wait, sizeof(found->wait)};
 	v[1] = (struct iovec){(void *)p, n};
 	found->answer(found, -e, v, e ? 0 : found->wait.flags ? 1 : 2);
+	hop(HOP_MOUNT_GIVEN, f->seq);
 	return e;
 }
 

@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include "wire/hops.h"
 
 #define WRITE_PARTS 32
 #define DIRECT_MOST (128u << 10)    /* a batch up to here is written by the thread that brings it */
@@ -59,6 +60,7 @@ static const char *note_frame(struct relay *r, const struct frame *f)
 	const char *why = NULL;
 	if (frame_check(f, true, &why))
 		return why;
+	hop(HOP_MOUNT_TAKEN, f->seq);
 	switch (f->kind) {
 	case FRAME_HELLO:
 	case FRAME_WAIT:
@@ -123,6 +125,7 @@ static void stop_writing(struct relay *r)
 static size_t wrote(struct relay *r, ssize_t n)
 {
 	if (n > 0) {
+		hop(HOP_MOUNT_SENT, r->out.header.seq);
 		r->written += (uint64_t)n;
 		if (r->out.left || r->queue.bytes > (size_t)n)
 			r->alive = clock_ms();

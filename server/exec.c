@@ -11,6 +11,7 @@
 #include "server/mirror.h"
 #include "server/nvml.h"
 #include "server/state.h"
+#include "wire/hops.h"
 #include "wire/log.h"
 #include "cuda.calls.h"
 #include "nvml.calls.h"
@@ -296,7 +297,9 @@ CUresult exec_run(struct exec *x)
 	if (e && e->serve) {
 		if (!nvml_call)
 			set_context(x);
+		hop(HOP_SERVE, x->frame.seq);
 		r = e->serve(x);
+		hop(HOP_SERVED, x->frame.seq);
 		if (!r && x->first_id && ends_its_handle(id, e->name))
 			handle_drop(s->handles, x->first_id);
 		if (__builtin_expect(mirror_count != 0, 0) && !nvml_call)

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "server/state.h"
+#include "wire/hops.h"
 #include "wire/transport.h"
 
 /* The kind that stands in the buffer for a frame that was dealt with: none that a frame has. */
@@ -229,6 +230,7 @@ bool input_record(struct session *s, struct frame *f, bool block)
 			session_end(s, CUDA_ERROR_MPS_CLIENT_TERMINATED,
 					"bad frame: record %llu where %llu was due",
 					(unsigned long long)f->seq, (unsigned long long)s->next_seq);
+		hop(HOP_SERVER_TAKEN, f->seq);
 		s->next_seq++;
 		if ((f->kind == FRAME_HELLO) == s->greeted)
 			session_end(s, CUDA_ERROR_MPS_CLIENT_TERMINATED, "bad frame: %s", s->greeted ?

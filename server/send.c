@@ -7,6 +7,7 @@
 
 #include "server/mirror.h"
 #include "server/state.h"
+#include "wire/hops.h"
 
 /* The daemon takes what we send or holds it back for the program; one that takes nothing for so long is
  * dead. */
@@ -91,6 +92,7 @@ void send_reply(struct exec *x, CUresult r)
 	if (x->bulk_len)
 		v[n++] = (struct iovec){x->bulk, x->bulk_len};
 	send_frame(s, v, n);
+	hop(HOP_SERVER_SENT, x->frame.seq);
 	if (x->gathered)
 		later_sent(s, x->gathered, false);
 	x->gathered = NULL;

@@ -4,7 +4,8 @@
  *
  *     cost cpu [daemon=PID] [server=PID]      microseconds a launch (of many, and of one waited for), and seconds a GB (10^9 bytes) of pageable memory
  *     cost idle                               KiB that the library and its calls made the process larger by, once it has a context, a module
- *                                             and one launch behind it; then waits for the end of standard input */
+ *                                             and one launch behind it; then waits for the end of standard input
+ *     cost steps                              nothing: 3,000 times a launch and a synchronization, for hops.sh */
 #include <cuda.h>
 #include <dirent.h>
 #include <stdio.h>
@@ -15,7 +16,7 @@
 #include <unistd.h>
 
 #define NEED(call) need((call), #call, __LINE__)
-enum { PIECE = 64 << 20, SECONDS = 2, OTHERS = 2 };
+enum { PIECE = 64 << 20, SECONDS = 2, OTHERS = 2, STEPS = 3000 };
 
 static const char ptx[] = ".version 7.5\n.target sm_75\n.address_size 64\n.visible .entry nothing() { ret; }\n";
 static CUfunction nothing;
@@ -160,14 +161,14 @@ static long library(void)
 
 int main(int argc, char **argv)
 {
-	int idle = argc > 1 && !strcmp(argv[1], "idle");
+	int idle = argc > 1 && !strcmp(argv[1], "idle"), steps = argc > 1 && !strcmp(argv[1], "steps");
 	long before = memory() - library();
 	CUdevice dev;
 	CUcontext ctx;
 	CUmodule m;
 
-	if (argc < 2 || (!idle && strcmp(argv[1], "cpu"))) {
-		fprintf(stderr, "usage: cost cpu [daemon=PID] [server=PID] | cost idle\n");
+	if (argc < 2 || (!idle && !steps && strcmp(argv[1], "cpu"))) {
+		fprintf(stderr, "usage: cost cpu [daemon=PID] [server=PID] | cost idle | cost steps\n");
 		return 2;
 	}
 	for (int i = 2; i < argc; i++)
@@ -187,6 +188,13 @@ int main(int argc, char **argv)
 		fflush(stdout);
 		while (getchar() != EOF)
 			;
+		return 0;
+	}
+	if (steps) {
+		for (int i = 0; i < STEPS; i++) {
+			NEED(cuLaunchKernel(nothing, 1, 1, 1, 1, 1, 1, 0, NULL, NULL, NULL));
+			NEED(cuCtxSynchronize());
+		}
 		return 0;
 	}
 	host = malloc(PIECE);

@@ -269,6 +269,14 @@ table()
 	keep
 }
 
+hops()
+{
+	B=$B SCUDAFS_TEST_DRIVER=auto step 60 hops tests/bench/hops.sh || bad "hops: $(tail -n 3 "$results/hops.log")"
+	B=$B SCUDAFS_TEST_DRIVER=auto SCUDAFS_CHANNEL=fuse step 60 hops-fuse tests/bench/hops.sh || bad "hops without shared memory: $(tail -n 3 "$results/hops-fuse.log")"
+	cat "$results/hops.log" "$results/hops-fuse.log"
+	keep
+}
+
 network()
 {
 	B=$B NATIVE_LIB='' SCUDAFS_TEST_DRIVER=auto step 400 network tests/bench/network.sh || bad "network: $(tail -n 3 "$results/network.log")"
@@ -395,7 +403,7 @@ for s; do
 	native) apps_native; conformance_native ;;
 	apps) apps_native; apps_mounted ;;
 	conformance) conformance_native; conformance_mounted ;;
-	build | shared | bench | table | network | micro | smi | torch | torchbench | frameworks | leaks | twogpus) "$s" ;;
+	build | shared | bench | table | network | hops | micro | smi | torch | torchbench | frameworks | leaks | twogpus) "$s" ;;
 	*) say "no step $s"; exit 2 ;;
 	esac
 done
