@@ -103,7 +103,7 @@ static void on_fuse_log(enum fuse_log_level level, const char *fmt, va_list ap)
 	log_at(level <= FUSE_LOG_ERR ? LOG_LEVEL_ERROR : below, "%s", line);
 }
 
-/* A session costs four descriptors. */
+/* A session costs five descriptors. */
 static void raise_limits(void)
 {
 	struct rlimit l;

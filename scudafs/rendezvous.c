@@ -4,7 +4,7 @@
  * FUSE device is not: when the daemon is killed the other threads' table goes, the kernel ends the connection,
  * and the thread gets an error. It has a working folder of its own, too, since a socket's name must be short.
  *
- * Thread rule: `lock` is held during an exchange with the thread; `broken` after one that did not end. */
+ * Thread rule: `lock` is held during an exchange with the thread; `broken` when it is no more. */
 #include "scudafs/rendezvous.h"
 #include <errno.h>
 #include <poll.h>
@@ -23,6 +23,7 @@
 #include "wire/log.h"
 
 #define ANSWER_MS 2000
+#define HERE 0                  /* our end of the socket pair, in the thread's own table */
 #define THREAD_STACK (64u << 10)
 
 static struct {
@@ -39,23 +40,19 @@ void rendezvous_init(const char *mountpoint) { place.mountpoint = mountpoint; }
 
 bool rendezvous_is(pid_t thread) { return thread && thread == atomic_load(&place.thread); }
 
-/* A listening socket in the mount. */
-static int make(unsigned id)
+/* A listening socket in the mount: 0 or an errno; *fd < 0 without one. */
+static int make(unsigned id, int *fd)
 {
 	struct sockaddr_un a = {.sun_family = AF_UNIX};
-	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0), e = 0;
+	int e = 0;
+	*fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	snprintf(a.sun_path, sizeof(a.sun_path), CTL_CHANNEL_NAME, ".", id);
-	if (fd < 0)
-		return -errno;
-	if (chdir(place.mountpoint) || bind(fd, (struct sockaddr *)&a, sizeof(a)) || listen(fd, 1))
+	if (*fd < 0)
+		return errno;
+	if (chdir(place.mountpoint) || bind(*fd, (struct sockaddr *)&a, sizeof(a)) || listen(*fd, 1))
 		e = errno;
 	/* A working folder in the mount would keep it busy. */
-	if (chdir("/"))
-		e = errno;
-	if (!e)
-		return fd;
-	close(fd);
-	return -e;
+	return chdir("/") ? errno : e;
 }
 
 static void *rendezvous_main(void *arg)
@@ -63,19 +60,20 @@ static void *rendezvous_main(void *arg)
 	int here = (int)(intptr_t)arg;
 	unsigned id;
 	/* All descriptors but ours go, in our table only. */
-	if (unshare(CLONE_FILES | CLONE_FS) || dup2(here, 0) < 0 || close_range(1, ~0u, 0)) {
+	if (unshare(CLONE_FILES | CLONE_FS) || dup2(here, HERE) < 0 || close_range(HERE + 1, ~0u, 0)) {
 		log_warning("the thread that makes sockets: %m");
+		shutdown(here, SHUT_RDWR);      /* who waits for it learns that it is no more */
 		return NULL;
 	}
 	atomic_store(&place.thread, (pid_t)syscall(SYS_gettid));
-	while (recv(0, &id, sizeof(id), 0) == sizeof(id)) {
-		int fd = make(id);
-		struct answer a = {id, fd < 0 ? -fd : 0};
-		int e = fds_send(0, &a, sizeof(a), NULL, 0, 0);
-		if (fd >= 0) {
-			e = e ? e : fds_send(0, &a, sizeof(a), &fd, 1, 0);
+	while (recv(HERE, &id, sizeof(id), 0) == sizeof(id)) {
+		struct answer a = {.id = id};
+		int fd;
+		a.error = make(id, &fd);
+		/* One descriptor always, whatever it is when there is an error. */
+		int e = fds_send(HERE, &a, sizeof(a), (int[]){fd < 0 ? HERE : fd}, 1, 0);
+		if (fd >= 0)
 			close(fd);
-		}
 		if (e)
 			break;
 	}
@@ -107,25 +105,28 @@ static bool start(void)
 	return place.started;
 }
 
-/* Its answer, which must come in time. */
+/* Its answer, which must come in time; late ones to others are dropped. */
 static int take(unsigned id)
 {
-	struct answer a = {0};
+	struct answer a;
 	struct pollfd p = {.fd = place.ask, .events = POLLIN};
 	uint64_t end = clock_ms() + ANSWER_MS;
-	int n, fd = -1;
-	do
-		n = poll(&p, 1, clock_ms() < end ? (int)(end - clock_ms()) : 0);
-	while (n < 0 && errno == EINTR);
-	if (n <= 0)
-		return -ETIMEDOUT;
-	/* How it went comes first, then the socket if there is one. */
-	if (recv(place.ask, &a, sizeof(a), 0) != sizeof(a) || a.id != id)
-		return -EPROTO;
-	if (a.error)
-		return -a.error;
-	n = fds_receive(place.ask, &a, sizeof(a), &fd, 1, 0);
-	return n ? n : fd;
+	for (;;) {
+		uint64_t now = clock_ms();
+		int fd, n = poll(&p, 1, now < end ? (int)(end - now) : 0);
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			return -ETIMEDOUT;
+		int e = fds_receive(place.ask, &a, sizeof(a), &fd, 1, 0);
+		if (e)
+			return -EPIPE;
+		if (a.id == id && !a.error)
+			return fd;
+		close(fd);
+		if (a.id == id)
+			return -a.error;
+	}
 }
 
 int rendezvous_listen(unsigned id)
@@ -136,7 +137,7 @@ int rendezvous_listen(unsigned id)
 	pthread_mutex_lock(&place.lock);
 	if (start() && !place.broken) {
 		r = send(place.ask, &id, sizeof(id), MSG_NOSIGNAL) == sizeof(id) ? take(id) : -EPIPE;
-		place.broken = r == -ETIMEDOUT || r == -EPROTO || r == -EPIPE;
+		place.broken = r == -EPIPE;
 		if (place.broken)
 			log_warning("no sockets in the mount: %s", strerror(-r));
 	}
