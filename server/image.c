@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "server/cache.h"
+#include "server/serve.h"
 #include "server/state.h"
 #include "wire/image.h"
 #include "wire/limits.h"
@@ -119,7 +120,30 @@ static struct told **find(uint64_t id)
 	return t;
 }
 
-void told_begin(uint64_t id, const struct image *i)
+/* What compiler options make of an image is another one. Those that only say where to write do not count. */
+static void add_options(uint8_t d[DIGEST], const struct jit *j)
+{
+	uint64_t pairs[DIGEST / 8 + 2 * LIMIT_JIT_OPTIONS];
+	unsigned n = DIGEST / 8;
+
+	memcpy(pairs, d, DIGEST);
+	for (unsigned i = 0; i < j->n; i++) {
+		switch ((int)j->option[i]) {
+		case CU_JIT_INFO_LOG_BUFFER:
+		case CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES:
+		case CU_JIT_ERROR_LOG_BUFFER:
+		case CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES:
+		case CU_JIT_LOG_VERBOSE:
+		case CU_JIT_WALL_TIME: continue;
+		}
+		pairs[n++] = (uint64_t)j->option[i];
+		pairs[n++] = (uintptr_t)j->value[i];
+	}
+	if (n > DIGEST / 8)
+		digest(pairs, n * sizeof *pairs, d);
+}
+
+void told_begin(uint64_t id, const struct image *i, const struct jit *j)
 {
 	struct told *t = cache_is_open() ? calloc(1, sizeof *t) : NULL;
 
@@ -127,6 +151,7 @@ void told_begin(uint64_t id, const struct image *i)
 		return;
 	t->id = id;
 	memcpy(t->digest, i->digest, DIGEST);
+	add_options(t->digest, j);
 	t->names = cache_names(t->digest, &t->n);
 	t->n = t->names ? t->n : 0;
 	pthread_mutex_lock(&lock);

@@ -42,8 +42,9 @@ struct attributes {
 	int value[CU_FUNC_ATTRIBUTE_MAX];
 };
 
-/* A module or library with this handle id came from the image. */
-void told_begin(uint64_t id, const struct image *i);
+/* A module or library with this handle id came from the image, by these compiler options. */
+struct jit;
+void told_begin(uint64_t id, const struct image *i, const struct jit *j);
 /* Calls `tell` with each name that was asked of its image before, and the attributes on `device` if they were
  * noted, else NULL. */
 void told_each(uint64_t id, int device, bool (*tell)(void *arg, const char *name, const struct attributes *a),

@@ -155,7 +155,7 @@ static void tell_few(struct teller *t)
 }
 
 /* The handle, then names and functions, then nil. What comes of the module ends with it. */
-static void put_loaded(struct exec *x, unsigned type, void *real, const struct image *i)
+static void put_loaded(struct exec *x, unsigned type, void *real, const struct image *i, const struct jit *j)
 {
 	struct teller t = {.x = x,
 		.module = type == HANDLE_CUmodule ? real : NULL,
@@ -163,7 +163,7 @@ static void put_loaded(struct exec *x, unsigned type, void *real, const struct i
 
 	x->parent = exec_id_of(x, type, real);
 	exec_put_handle(x, type, real);
-	told_begin(x->parent, i);
+	told_begin(x->parent, i, j);
 	CUstreamCaptureMode mode = capture_relax();
 
 	told_each(x->parent, current_device(), tell_name, &t);
@@ -197,7 +197,7 @@ static CUresult load(struct exec *x, unsigned type)
 	put_jit(x, &j);
 	if (r)
 		goto out;
-	put_loaded(x, type, real, &i);
+	put_loaded(x, type, real, &i, &j);
 	image_keep(&i);
 out:
 	image_finish(&i);
