@@ -42,6 +42,7 @@ int main(int argc, char **argv)
 			return 1;
 		}
 	}
+	free(want);
 	puts("crowded");
 	return 0;
 }

@@ -72,6 +72,7 @@ int main(int argc, char **argv)
 	}
 	CHECK(cuModuleUnload(module));
 	CHECK(cuLibraryUnload(library));
+	free(code);
 	say("right");
 	return 0;
 }
