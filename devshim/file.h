@@ -15,8 +15,8 @@ struct file {
 	int fd_plus_1;
 };
 
-/* Waits for the answer to a call whose record says which piece it asks for, and writes the piece. The answer is
- * [size of the whole], its bulk the piece. */
+/* Waits for the answer to a call whose record says which piece it asks for, and writes the piece. The
+ * answer is [size of the whole], its bulk the piece. */
 CUresult file_next(struct file *f, struct call *c);
 /* Writes n bytes that come next. */
 CUresult file_write(struct file *f, const char *p, size_t n);

@@ -71,8 +71,20 @@ CUresult cuGraphExecDestroy(CUgraphExec hGraphExec)
 	return remote_cuGraphExecDestroy(hGraphExec);
 }
 
+/* A kernel would launch it by the driver's own handle, which no program here has. */
+static CUresult launched_by_kernels(unsigned long long flags)
+{
+	return flags & CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH
+		       ? call_unsupported("cuGraphInstantiate", "graphs that kernels launch are not remoted")
+		       : CUDA_SUCCESS;
+}
+
 CUresult cuGraphInstantiateWithFlags(CUgraphExec *phGraphExec, CUgraph hGraph, unsigned long long flags)
 {
+	CUresult r = launched_by_kernels(flags);
+
+	if (r)
+		return r;
 	copy_drain();
 	return remote_cuGraphInstantiateWithFlags(phGraphExec, hGraph, flags);
 }
@@ -298,6 +310,11 @@ CUresult cuGraphInstantiateWithParams(
 		return r;
 	if (!phGraphExec || !p)
 		return CUDA_ERROR_INVALID_VALUE;
+	r = launched_by_kernels(p->flags);
+	if (r) {
+		p->result_out = CUDA_GRAPH_INSTANTIATE_NODE_OPERATION_NOT_SUPPORTED;
+		return r;
+	}
 	if (!put_handle(&c, HANDLE_CUgraph, hGraph))
 		return handle_error(HANDLE_CUgraph);
 	put_u64(&c.out, p->flags);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Nodes of graphs that allocate memory, and such that write and wait for values: their parameters hold arrays.
- * What a question about a node answers points into memory that lives with the node.
+/* Nodes of graphs that allocate memory, and such that write and wait for values: their parameters hold
+ * arrays. What a question about a node answers points into memory that lives with the node.
  *
  * Thread rule: any thread; a node is used by one thread at a time, as the driver demands. */
 #include <stdlib.h>
@@ -70,7 +70,8 @@ CUresult cuGraphAddMemAllocNode(CUgraphNode *phGraphNode, CUgraph hGraph, const 
 
 	if (r)
 		return r;
-	if (!phGraphNode || !p || (p->accessDescCount && !p->accessDescs) || p->accessDescCount > LIMIT_DEVICES)
+	if (!phGraphNode || !p || (p->accessDescCount && !p->accessDescs) ||
+		p->accessDescCount > LIMIT_DEVICES)
 		return CUDA_ERROR_INVALID_VALUE;
 	CUmemPoolProps props = p->poolProps;
 

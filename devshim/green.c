@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Green contexts: the server's, with what the shim must know of each: its device, its context, whose streams are
- * noted as streams of that.
+/* Green contexts: the server's, with what the shim must know of each: its device, its context, whose
+ * streams are noted as streams of that.
  *
  * Thread rule: any thread; a green context is destroyed by one thread, when no other uses it. */
 #include <errno.h>

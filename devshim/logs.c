@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The log of the server's driver. Its messages come ahead of the answer to the call that they are about, and the
- * program's callbacks run on the thread of that call before it returns, as natively. What the shim refuses by
- * itself is in no log.
+/* The log of the server's driver. Its messages come ahead of the answer to the call that they are about,
+ * and the program's callbacks run on the thread of that call before it returns, as natively. What the
+ * shim refuses by itself is in no log.
  *
  * Thread rule: `lock` guards the lists; callbacks run without it. */
 #include "devshim/logs.h"

@@ -46,7 +46,8 @@ CUresult cuDeviceRegisterAsyncNotification(
 		*n = (struct notice){.fn = callbackFunc, .data = userData};
 		n->upcall = upcall_new(run, n, false, true);
 	}
-	r = n && n->upcall ? call_begin(&c, CALL_cuDeviceRegisterAsyncNotification) : CUDA_ERROR_OUT_OF_MEMORY;
+	r = n && n->upcall ? call_begin(&c, CALL_cuDeviceRegisterAsyncNotification)
+			   : CUDA_ERROR_OUT_OF_MEMORY;
 	if (!r && !put_device(&c, device))
 		r = CUDA_ERROR_INVALID_DEVICE;
 	if (!r) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Nodes of graphs whose parameters hold arrays or graphs: memory, values, conditions. Thread rule: as exec.h; no
- * state. */
+/* Nodes of graphs whose parameters hold arrays or graphs: memory, values, conditions. Thread rule: as
+ * exec.h; no state. */
 #include "server/serve.h"
 #include "server/state.h"
 #include "wire/limits.h"

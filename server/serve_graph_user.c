@@ -93,8 +93,8 @@ CUresult file_put(struct exec *x, int fd, uint64_t offset, CUresult r)
 	return r;
 }
 
-/* [graph, flags, offset] -> [size], bulk: the text from there on. Drawn anew for each piece: that of a graph of
- * a few thousand nodes is one. */
+/* [graph, flags, offset] -> [size], bulk: the text from there on. Drawn anew for each piece: that of a
+ * graph of a few thousand nodes is one. */
 CUresult serve_cuGraphDebugDotPrint(struct exec *x)
 {
 	CUgraph g = exec_handle(x, HANDLE_CUgraph);

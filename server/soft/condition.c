@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The table of conditions, which kernels look into at any time: a condition stays while a node needs it, and a
- * node while its launch is under way.
+/* The table of conditions, which kernels look into at any time: a condition stays while a node needs it,
+ * and a node while its launch is under way.
  *
  * Thread rule: see condition.h. */
 #include "server/soft/condition.h"

@@ -177,7 +177,8 @@ static CUresult allocate(struct graph_exec *x)
 {
 	struct allocation a;
 	for (const struct node *n = x->graph->first; n; n = n->next)
-		if (n->work.type == WORK_ALLOC && allocation_find(n->work.alloc.p, &a) && a.flags & POOL_LIVE &&
+		if (n->work.type == WORK_ALLOC && allocation_find(n->work.alloc.p, &a) &&
+			a.flags & POOL_LIVE &&
 			!(x->flags & CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH))
 			return CUDA_ERROR_INVALID_VALUE;
 	for (const struct node *n = x->graph->first; n; n = n->next) {

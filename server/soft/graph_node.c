@@ -217,7 +217,8 @@ static CUresult add_node(CUgraphNode *out, CUgraph h, const CUgraphNode *deps, s
 	if (g.error)
 		return g.error;
 	struct node *node;
-	if (type == CU_GRAPH_NODE_TYPE_MEM_FREE && frees(object_find(h, KIND_GRAPH), *(const CUdeviceptr *)params))
+	if (type == CU_GRAPH_NODE_TYPE_MEM_FREE &&
+		frees(object_find(h, KIND_GRAPH), *(const CUdeviceptr *)params))
 		return CUDA_ERROR_INVALID_VALUE;
 	CUresult r = params ? add(out, h, deps, n, type, params, make, &node) : CUDA_ERROR_INVALID_VALUE;
 	if (r)

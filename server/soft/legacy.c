@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The launch interface of CUDA 3: a function keeps its block's shape and its parameters. And a cooperative launch
- * on several devices at once, which here is one after another: each kernel's grid barrier is its own.
+/* The launch interface of CUDA 3: a function keeps its block's shape and its parameters. And a
+ * cooperative launch on several devices at once, which here is one after another: each kernel's grid
+ * barrier is its own.
  *
  * Thread rule: see state.h. */
 #include <stdlib.h>

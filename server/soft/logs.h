@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The device's log, as cuLogs... tell it.
  *
- * Thread rule: any thread. Callbacks run when the thread has given the driver's lock away: guard_leave sees to
- * that, or who has no lock calls logs_tell. */
+ * Thread rule: any thread. Callbacks run when the thread has given the driver's lock away: guard_leave
+ * sees to that, or who has no lock calls logs_tell. */
 #pragma once
 #include <stddef.h>
 #include "wire/cuda.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a driver tells by itself of a device, of which this one has nothing to tell: no budget is ever exceeded. And
- * the settings of core dumps, which it does not write.
+/* What a driver tells by itself of a device, of which this one has nothing to tell: no budget is ever
+ * exceeded. And the settings of core dumps, which it does not write.
  *
  * Thread rule: see state.h. */
 #include <stdlib.h>
