@@ -315,7 +315,8 @@ nvmlReturn_t nvml_call_unsupported(const char *name, const char *why)
 
 /* ---- the session's life ---- */
 
-static void put_hello(struct msg *m)
+/* The calls by the number of their list; or, for a server of another build, one by one. */
+static void put_hello(struct msg *m, bool listed)
 {
 	const char *user = getenv("USER");
 
@@ -326,6 +327,10 @@ static void put_hello(struct msg *m)
 	put_text(m, "uid"), put_u64(m, getuid());
 	put_text(m, "user"), put_text(m, user && strlen(user) < LIMIT_NAME ? user : "");
 	put_text(m, "command"), put_text(m, program_invocation_short_name);
+	if (!listed) {
+		put_text(m, "list"), put_u64(m, NVML_CALL_LIST);
+		return;
+	}
 	put_text(m, "calls"), put_array(m, NVML_CALL_COUNT);
 	for (unsigned i = 0; i < NVML_CALL_COUNT; i++) {
 		put_array(m, 2);
@@ -334,8 +339,8 @@ static void put_hello(struct msg *m)
 	}
 }
 
-/* Notes the calls that the server lacks. 0, or -EPROTO. */
-static int take_hello(struct msg *m)
+/* Notes the calls that the server lacks; *again: it wants to see the list. 0, or -EPROTO. */
+static int take_hello(struct msg *m, bool *again)
 {
 	char field[64];
 	size_t n = get_map(m, 64);
@@ -348,6 +353,8 @@ static int take_hello(struct msg *m)
 				if (id < NVML_CALL_COUNT)
 					session.unknown[id / 64] |= (uint64_t)1 << id % 64;
 			}
+		} else if (!strcmp(field, "again")) {
+			*again = get_bool(m);
 		} else {
 			get_skip(m);
 		}
@@ -355,57 +362,57 @@ static int take_hello(struct msg *m)
 	return get_end(m) ? 0 : -EPROTO;
 }
 
-/* The hello is larger than an ioctl takes: its bytes go ahead as a batch, the wait follows. The lock is held. */
-static int hello(int fd)
+/* One that lists the calls is larger than an ioctl takes: its bytes go ahead as a batch, the wait follows. */
+static int send_hello(int fd, struct call *c, uint8_t *bytes, uint64_t number, bool *again)
 {
-	struct frame f = {.kind = FRAME_HELLO, .thread = 1, .seq = 1};
-	uint8_t *bytes = malloc(sizeof f + LIMIT_HEAD);
-	struct call *c = malloc(sizeof *c);
+	struct frame f = {.kind = FRAME_HELLO, .thread = 1, .seq = number};
 	const uint8_t *answer;
+	size_t n = sizeof f, there;
 	struct msg m;
-	size_t n;
-	ssize_t r = -ENOMEM;
+	bool listed = *again;
+	ssize_t r = 0;
 
-	if (!bytes || !c)
-		goto out;
-	begin(c, 0);
 	msg_init(&m, bytes + sizeof f, LIMIT_HEAD);
-	put_hello(&m);
+	put_hello(&m, listed);
 	f.head_len = (uint32_t)m.len;
 	memcpy(bytes, &f, sizeof f);
-	do
-		r = pwrite(fd, bytes, sizeof f + m.len, CTL_POST(1));
-	while (r < 0 && errno == EINTR);
-	if (r < 0) {
-		r = -errno;
-		goto out;
+	n += m.len;
+	if (listed) {
+		do
+			r = pwrite(fd, bytes, n, CTL_POST(number));
+		while (r < 0 && errno == EINTR);
+		if (r < 0)
+			return -errno;
+	} else {
+		memcpy(c->room + sizeof(struct ctl_wait), bytes, n);
 	}
-	struct ctl_wait w = {.seq = 1};
-	do {
-		memcpy(c->room, &w, sizeof w);
-		r = ioctl(fd, CTL_WAIT_16K, c->room);
-		if (r < 0 && errno != EINTR) {
-			r = -errno;
-			goto out;
-		}
-		if (!r)
-			memcpy(&w, c->room, sizeof w);
-	} while (r < 0 || (w.flags & CTL_AGAIN && (w = (struct ctl_wait){.seq = 1}, true)));
-	answer = c->room + sizeof w;
-	n = w.len;
-	if (w.flags & CTL_LARGE) {
-		r = fetch(fd, c, 1, n);
-		answer = c->large;
+	*again = false;
+	r = exchange(fd, c, listed ? 0 : number, number, listed ? 0 : n, &answer, &there);
+	if (!r)
+		r = take(c, number, answer, there);
+	if (!r)
+		r = take_hello(&c->in, again);
+	return r ? (int)r : *again && listed ? -EPROTO : 0;
+}
+
+/* The lock is held. Returns the number of hellos that it took, or -errno. */
+static int hello(int fd)
+{
+	uint8_t *bytes = malloc(sizeof(struct frame) + LIMIT_HEAD);
+	struct call *c = malloc(sizeof *c);
+	bool again = false;
+	int r = -ENOMEM, number = 0;
+
+	if (bytes && c) {
+		begin(c, 0);
+		do
+			r = send_hello(fd, c, bytes, (uint64_t)++number, &again);
+		while (!r && again);
+		free(c->large);
 	}
-	if (!r)
-		r = take(c, f.seq, answer, n);
-	if (!r)
-		r = take_hello(&c->in);
-	free(c->large);
-out:
 	free(bytes);
 	free(c);
-	return (int)r;
+	return r ? r : number;
 }
 
 const char *mount_path(void)
@@ -426,12 +433,12 @@ static int open_session(void)
 		return log_errno(-errno, "%s: %m", path);
 	memset(session.unknown, 0, sizeof session.unknown);
 	r = hello(fd);
-	if (r) {
+	if (r < 0) {
 		close(fd);
 		return log_errno(r, "hello: %m");
 	}
 	session.fd = fd;
-	session.seq = session.batch = 1;
+	session.seq = session.batch = (uint64_t)r;
 	session.error = 0;
 	session.number++;
 	return 0;
