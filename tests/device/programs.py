@@ -87,7 +87,8 @@ def first_words(path):
                 break
             continue
         words.append(m[1])
-    return re.split(r"(?<=[.:]) |(?<=\.)$", " ".join(words))[0].rstrip(":.").replace("|", "\\|")
+    sentence = re.split(r"(?<=[.;]) ", " ".join(words))[0].rstrip(".;").replace("|", "\\|")
+    return sentence if len(sentence) <= 170 else sentence[:170].rsplit(",", 1)[0] + ", ..."
 
 
 def source(name):
