@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Memory that CPU and GPU write in turn, exact results: a hundred random programs over managed allocations, a
 // managed variable, mapped pinned memory, pinned memory that is only passed to kernels, and registered memory.
-// Each step is a write by the CPU, by a kernel, by a memset, a copy, or a host function; kernels of several
-// streams run while the CPU writes other bytes of the same pages. A model on the host does the same, and
+// Each step is a write by the CPU, by a kernel, by a memset, a copy, a host function, a graph of those, a chain
+// of them that nobody waits for, or a move of managed memory; kernels of several streams run while the CPU writes other bytes of the same pages. A model on the host does the same, and
 // every buffer must agree with it after each synchronisation. Arguments: SEED PROGRAMS.
 #include "app.h"
 #include <sys/mman.h>
@@ -163,12 +163,100 @@ static void graph(buffer &b)
 	CK(cudaGraphDestroy(g));
 }
 
+/* Kernel, host function, copy, memset and kernel in one stream, and nobody waits between them. */
+static void chain(buffer &b, buffer &o)
+{
+	static change changes[STEPS];
+	static unsigned next;
+	cudaStream_t s = streams[up_to(STREAMS)];
+	unsigned most = b.n < o.n ? b.n : o.n, n = up_to(most) + 1, at = up_to(b.n), v = up_to(256);
+
+	for (int round = 0; round < 3; round++) {
+		change *c = &changes[next++ % STEPS];
+
+		launch(b, s, 0, b.n, 1);
+		*c = {&b, up_to(b.n), noise(&seed)};
+		CK(cudaLaunchHostFunc(s, host_function, c));
+		b.model[c->at] += c->value;
+		CK(cudaMemcpyAsync(o.p, b.p, n * 4, cudaMemcpyDefault, s));
+		std::copy(b.model.begin(), b.model.begin() + n, o.model.begin());
+		CK(cudaMemsetAsync(b.p + at, v, 4, s));
+		b.model[at] = v * 0x01010101u;
+		launch(o, s, 0, o.n, 1);
+	}
+}
+
+/* What a query says is done is there. */
+static void queried(buffer &b)
+{
+	cudaStream_t s = streams[up_to(STREAMS)];
+	cudaError_t e;
+
+	CK(cudaDeviceSynchronize());
+	launch(b, s, 0, b.n, 1);
+	while ((e = cudaStreamQuery(s)) == cudaErrorNotReady)
+		sleep_ms(1);
+	CK(e);
+	for (unsigned i = 0; i < b.n; i++)
+		if (b.p[i] != b.model[i])
+			fail("after a query: element %u is %u, expected %u", i, b.p[i], b.model[i]);
+}
+
+/* Managed memory is moved, and advice given about it, between writes of both sides. */
+static void moved(buffer &b)
+{
+	cudaMemLocation device = {cudaMemLocationTypeDevice, 0}, cpu = {cudaMemLocationTypeHost, 0};
+	size_t bytes = b.n * 4;
+
+	poke(b, 0, 1);
+	CK(cudaMemAdvise(b.p, bytes, up_to(2) ? cudaMemAdviseSetReadMostly : cudaMemAdviseUnsetReadMostly, device));
+	CK(cudaMemPrefetchAsync(b.p, bytes, device, 0, streams[0]));
+	launch(b, streams[0], 0, b.n, 1);
+	CK(cudaMemPrefetchAsync(b.p, bytes, cpu, 0, streams[0]));
+	CK(cudaStreamSynchronize(streams[0]));
+	poke(b, 0, 1);
+	launch(b, streams[1], 0, b.n, 1);
+}
+
+/* A graph of a kernel, a host function and a kernel, which the CPU writes in between. */
+static void graph_with_host(buffer &b)
+{
+	static change c;
+	cudaGraph_t g;
+	cudaGraphExec_t e;
+	unsigned a = up_to(5) + 1, d = up_to(100);
+
+	c = {&b, up_to(b.n), noise(&seed)};
+	CK(cudaStreamBeginCapture(streams[1], cudaStreamCaptureModeRelaxed));
+	for (int half = 0; half < 2; half++) {
+		affine<<<(b.n + 127) / 128, 128, 0, streams[1]>>>(b.p, 0, b.n, 1, a, d);
+		if (!half)
+			CK(cudaLaunchHostFunc(streams[1], host_function, &c));
+	}
+	CK(cudaStreamEndCapture(streams[1], &g));
+	CK(cudaGraphInstantiate(&e, g, 0));
+	for (int round = 0; round < 3; round++) {
+		b.p[round] = b.model[round] = noise(&seed);
+		CK(cudaGraphLaunch(e, streams[2]));
+		CK(cudaStreamSynchronize(streams[2]));
+		for (int half = 0; half < 2; half++) {
+			for (unsigned i = 0; i < b.n; i++)
+				b.model[i] = b.model[i] * a + d + i;
+			if (!half)
+				b.model[c.at] += c.value;
+		}
+	}
+	CK(cudaGraphExecDestroy(e));
+	CK(cudaGraphDestroy(g));
+}
+
 static void step(void)
 {
 	static const char *const what[] = {"a CPU write", "a kernel", "both at once", "a host function", "a copy",
-		"a copy from the device", "a copy through the heap", "a memset", "a graph", "an event"};
+		"a copy from the device", "a copy through the heap", "a memset", "a graph", "a chain", "a query",
+		"a prefetch", "a graph with a host function", "an event"};
 	buffer &b = buffers[up_to(KINDS)], &o = buffers[up_to(KINDS)];
-	unsigned which = up_to(10);
+	unsigned which = up_to(14);
 	cudaEvent_t e;
 
 	doing = what[which];
@@ -190,6 +278,13 @@ static void step(void)
 	case 6: through_heap(b); break;
 	case 7: set(b); break;
 	case 8: graph(b); break;
+	case 9:
+		if (b.p != o.p)
+			chain(b, o);
+		break;
+	case 10: queried(b); break;
+	case 11: moved(buffers[up_to(2)]); break;
+	case 12: graph_with_host(b); break;
 	default:
 		launch(b, streams[0], 0, b.n, 1);
 		CK(cudaEventCreateWithFlags(&e, cudaEventDisableTiming));
