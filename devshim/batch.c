@@ -30,9 +30,10 @@ static CUresult enter(CUstream s)
 	return r;
 }
 
-static bool order_known(CUmemcpySrcAccessOrder o)
+static bool attributes_good(CUmemcpySrcAccessOrder o, unsigned flags)
 {
-	return o >= CU_MEMCPY_SRC_ACCESS_ORDER_STREAM && o <= CU_MEMCPY_SRC_ACCESS_ORDER_ANY;
+	return !(flags & ~(unsigned)CU_MEMCPY_FLAG_PREFER_OVERLAP_WITH_COMPUTE) &&
+	       o >= CU_MEMCPY_SRC_ACCESS_ORDER_STREAM && o <= CU_MEMCPY_SRC_ACCESS_ORDER_ANY;
 }
 
 /* Pinned memory is else read when the stream gets there. */
@@ -69,7 +70,7 @@ static CUresult linear(CUdeviceptr *dsts, CUdeviceptr *srcs, size_t *sizes, size
 	if (!dsts || !srcs || !sizes || !attrs || !starts_good(start, nattrs, count))
 		return CUDA_ERROR_INVALID_VALUE;
 	for (i = 0; i < nattrs; i++)
-		if (!order_known(attrs[i].srcAccessOrder))
+		if (!attributes_good(attrs[i].srcAccessOrder, attrs[i].flags))
 			return CUDA_ERROR_INVALID_VALUE;
 	for (i = 0; i < count && !r; i++)
 		r = copy_of_linear(&k, dsts[i], true, srcs[i], true, sizes[i]);
@@ -97,8 +98,8 @@ CUresult cuMemcpyBatchAsync(CUdeviceptr *dsts, CUdeviceptr *srcs, size_t *sizes,
 	size_t failed;
 	CUresult r = linear(dsts, srcs, sizes, count, attrs, attrsIdxs, numAttrs, &failed, hStream);
 
-	if (r && failIdx)
-		*failIdx = failed;
+	if (failIdx)
+		*failIdx = r ? failed : NONE;
 	return r;
 }
 
@@ -166,7 +167,7 @@ static CUresult box(const CUDA_MEMCPY3D_BATCH_OP *op, struct copy *k)
 		return r;
 	each = s ? s : d ? d : 1;
 	if ((s && d && s != d) || !op->extent.width || !op->extent.height || !op->extent.depth ||
-		!order_known(op->srcAccessOrder) ||
+		!attributes_good(op->srcAccessOrder, op->flags) ||
 		__builtin_mul_overflow(op->extent.width, each, &c.WidthInBytes))
 		return CUDA_ERROR_INVALID_VALUE;
 	if (s) {
@@ -234,8 +235,8 @@ CUresult cuMemcpy3DBatchAsync(size_t numOps, CUDA_MEMCPY3D_BATCH_OP *opList, siz
 	size_t failed;
 	CUresult r = boxes(opList, numOps, flags, &failed, hStream);
 
-	if (r && failIdx)
-		*failIdx = failed;
+	if (failIdx)
+		*failIdx = r ? failed : NONE;
 	return r;
 }
 

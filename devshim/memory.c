@@ -10,18 +10,21 @@
 #include "devshim/context.h"
 #include "devshim/copy.h"
 #include "devshim/graph.h"
+#include "devshim/handle.h"
 #include "devshim/mirror.h"
 #include "devshim/range.h"
+#include "devshim/share.h"
 #include "devshim/work.h"
 #include "wire/cuda.h"
 #include "wire/log.h"
 #include "cuda.calls.h"
 #include "cuda.remote.h"
 
-static CUresult note(CUdeviceptr p, size_t size, enum range_kind kind, CUmemoryPool pool)
+/* `types`: of handles by which it may be exported. */
+static CUresult note(CUdeviceptr p, size_t size, enum range_kind kind, CUmemoryPool pool, unsigned types)
 {
 	struct context *c = context_current();
-	struct range r = {.base = p, .size = size, .kind = kind, .pool = pool};
+	struct range r = {.base = p, .size = size, .kind = kind, .pool = pool, .types = types};
 
 	r.graph = kind == RANGE_POOL && work_capturing();
 	if (r.graph)
@@ -45,7 +48,7 @@ CUresult cuMemAlloc_v2(CUdeviceptr *dptr, size_t bytesize)
 		return CUDA_ERROR_INVALID_VALUE;
 	*dptr = 0;
 	r = bytesize ? remote_cuMemAlloc_v2(dptr, bytesize) : CUDA_ERROR_INVALID_VALUE;
-	return r ? r : note(*dptr, bytesize, RANGE_DEVICE, NULL);
+	return r ? r : note(*dptr, bytesize, RANGE_DEVICE, NULL, 0);
 }
 
 CUresult cuMemAllocPitch_v2(
@@ -58,7 +61,7 @@ CUresult cuMemAllocPitch_v2(
 		return r;
 	if (__builtin_mul_overflow(*pPitch, Height, &size))
 		size = *pPitch;
-	return note(*dptr, size, RANGE_DEVICE, NULL);
+	return note(*dptr, size, RANGE_DEVICE, NULL, 0);
 }
 
 static CUresult post_free(CUdeviceptr p)
@@ -163,7 +166,9 @@ static CUresult allocated_async(
 	if (r)
 		return r;
 	work_posted(work_of(s), c->seq);
-	return *dptr ? note(*dptr, bytesize, RANGE_POOL, pool) : CUDA_SUCCESS;
+	unsigned types = pool ? (unsigned)(uintptr_t)handle_data(HANDLE_CUmemoryPool, pool) : 0;
+
+	return *dptr ? note(*dptr, bytesize, RANGE_POOL, pool, types) : CUDA_SUCCESS;
 }
 
 CUresult cuMemAllocAsync(CUdeviceptr *dptr, size_t bytesize, CUstream hStream)
@@ -264,7 +269,7 @@ CUresult cuMemAddressReserve(
 	*v = (struct reservation){reservations, *ptr, size};
 	reservations = v;
 	pthread_mutex_unlock(&lock);
-	return note(*ptr, size, RANGE_VIRTUAL, NULL);
+	return note(*ptr, size, RANGE_VIRTUAL, NULL, 0);
 }
 
 /* Takes the reservation that starts at p off the list, or only looks: its size, 0 when there is none. */
@@ -305,7 +310,7 @@ CUresult cuMemMap(CUdeviceptr ptr, size_t size, size_t offset, CUmemGenericAlloc
 {
 	CUresult r = remote_cuMemMap(ptr, size, offset, handle, flags);
 
-	return r ? r : note(ptr, size, RANGE_MAPPED, NULL);
+	return r ? r : note(ptr, size, RANGE_MAPPED, NULL, share_types(handle));
 }
 
 CUresult cuMemUnmap(CUdeviceptr ptr, size_t size)
@@ -319,7 +324,7 @@ CUresult cuMemUnmap(CUdeviceptr ptr, size_t size)
 	/* One call may unmap several mappings that lie in a row. */
 	for (CUdeviceptr p = ptr; p - ptr < size && range_take(p, RANGE_MAPPED, &range); p += range.size)
 		if ((reserved = reservation_at(p, false)))
-			note(p, reserved, RANGE_VIRTUAL, NULL);
+			note(p, reserved, RANGE_VIRTUAL, NULL, 0);
 	return r;
 }
 

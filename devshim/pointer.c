@@ -20,8 +20,8 @@ static CUresult attribute(void *data, CUpointer_attribute a, CUdeviceptr p, cons
 
 	switch ((int)a) {
 	case CU_POINTER_ATTRIBUTE_CONTEXT:
-		/* Memory of a pool belongs to no context. */
-		v = r->kind == RANGE_POOL || r->kind == RANGE_VIRTUAL ? 0 : (uintptr_t)r->ctx;
+		/* Memory of a pool, or mapped, belongs to no context. */
+		v = r->kind == RANGE_POOL || r->kind == RANGE_VIRTUAL || r->kind == RANGE_MAPPED ? 0 : (uintptr_t)r->ctx;
 		break;
 	case CU_POINTER_ATTRIBUTE_MEMORY_TYPE:
 		v = host ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_DEVICE;
@@ -62,7 +62,7 @@ static CUresult attribute(void *data, CUpointer_attribute a, CUdeviceptr p, cons
 		v = 1;
 		n = VALUE_BOOL;
 		break;
-	case CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES: break;
+	case CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES: v = r->types; break;
 	case CU_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE: n = VALUE_BOOL; break;
 	case CU_POINTER_ATTRIBUTE_ACCESS_FLAGS:
 		v = CU_POINTER_ATTRIBUTE_ACCESS_FLAG_READWRITE;

@@ -33,6 +33,7 @@ struct range {
 	bool sync_memops; /* CU_POINTER_ATTRIBUTE_SYNC_MEMOPS */
 	bool graph; /* RANGE_POOL: memory of a graph, which every launch makes anew at its address */
 	bool mirrored; /* kernels use it in place (mirror.h): the server has it, too */
+	unsigned types; /* of handles by which it may be exported */
 	unsigned opens; /* RANGE_IPC: how often */
 	unsigned flags; /* host kinds: flags of the call that made it */
 	int device; /* the application's ordinal */

@@ -8,7 +8,9 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <pthread.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -21,6 +23,7 @@
 #include "devshim/node.h"
 #include "devshim/process.h"
 #include "devshim/range.h"
+#include "devshim/share.h"
 #include "wire/ctl.h"
 #include "wire/cuda.h"
 #include "wire/log.h"
@@ -147,6 +150,69 @@ CUresult cuIpcOpenEventHandle(CUevent *phEvent, CUipcEventHandle handle)
 	return CUDA_SUCCESS;
 }
 
+/* ---- handle types, which pointers tell */
+
+/* Allocations with handle types, until their handle is given to something else. */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct typed {
+	struct typed *next;
+	CUmemGenericAllocationHandle handle;
+	unsigned types;
+} *typed;
+
+void share_note_types(CUmemGenericAllocationHandle h, unsigned types)
+{
+	struct typed *t, **at = &typed;
+
+	pthread_mutex_lock(&lock);
+	while ((t = *at) && t->handle != h)
+		at = &t->next;
+	if (t && !types) {
+		*at = t->next;
+		free(t);
+	} else if (types) {
+		if (!t && (t = calloc(1, sizeof *t))) {
+			t->next = typed;
+			typed = t;
+		}
+		if (t)
+			*t = (struct typed){t->next, h, types};
+	}
+	pthread_mutex_unlock(&lock);
+}
+
+unsigned share_types(CUmemGenericAllocationHandle h)
+{
+	unsigned types = 0;
+
+	if (!__atomic_load_n(&typed, __ATOMIC_RELAXED))
+		return 0;
+	pthread_mutex_lock(&lock);
+	for (const struct typed *t = typed; t && !types; t = t->next)
+		types = t->handle == h ? t->types : 0;
+	pthread_mutex_unlock(&lock);
+	return types;
+}
+
+CUresult cuMemCreate(CUmemGenericAllocationHandle *handle, size_t size, const CUmemAllocationProp *prop,
+	unsigned long long flags)
+{
+	CUresult r = remote_cuMemCreate(handle, size, prop, flags);
+
+	if (!r)
+		share_note_types(*handle, prop->requestedHandleTypes);
+	return r;
+}
+
+CUresult cuMemPoolCreate(CUmemoryPool *pool, const CUmemPoolProps *poolProps)
+{
+	CUresult r = remote_cuMemPoolCreate(pool, poolProps);
+
+	if (!r)
+		handle_set_data(HANDLE_CUmemoryPool, *pool, (void *)(uintptr_t)poolProps->handleTypes);
+	return r;
+}
+
 /* ---- descriptors */
 
 static CUresult code_of(int error)
@@ -266,7 +332,7 @@ static CUresult put_import(struct call *c, void *os, CUmemAllocationHandleType t
 
 	if (type == CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) {
 		if (!know_file((int)(intptr_t)os, &h))
-			return CUDA_ERROR_INVALID_VALUE;
+			return CUDA_ERROR_UNKNOWN;
 		memcpy(bytes, &h.token, sizeof h.token);
 	} else if (type == CU_MEM_HANDLE_TYPE_FABRIC) {
 		if (!os)
@@ -292,8 +358,10 @@ CUresult cuMemImportFromShareableHandle(
 	if (r)
 		return r;
 	r = call_wait(&c);
-	if (!r)
+	if (!r) {
 		*handle = get_u64(&c.in);
+		share_note_types(*handle, 0); /* what was imported is not exported again */
+	}
 	return call_end(&c, r);
 }
 

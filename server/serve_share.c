@@ -79,6 +79,13 @@ static CUresult put_ticket(void *bytes, enum share_kind kind)
 	return code_of(r);
 }
 
+/* The driver's answer to a handle that names nothing. */
+static CUresult nonsense(enum share_kind kind)
+{
+	return kind == SHARE_MEMORY ? CUDA_ERROR_INVALID_VALUE :
+			kind == SHARE_EVENT ? CUDA_ERROR_MAP_FAILED : CUDA_ERROR_UNKNOWN;
+}
+
 static CUresult get_ticket(void *bytes, enum share_kind kind)
 {
 	struct share_message m = {.op = SHARE_GET, .kind = kind};
@@ -87,13 +94,13 @@ static CUresult get_ticket(void *bytes, enum share_kind kind)
 
 	memcpy(&t, bytes, sizeof t);
 	if (memcmp(t.magic, TICKET_MAGIC, sizeof t.magic))
-		return CUDA_ERROR_INVALID_VALUE;
+		return nonsense(kind);
 	m.token = t.token;
 	r = ask(&m, &fd);
 	if (fd >= 0)
 		close(fd);
 	memcpy(bytes, m.bytes, sizeof m.bytes);
-	return code_of(r);
+	return r == -ENOENT ? nonsense(kind) : code_of(r);
 }
 
 /* ---- handles of 64 bytes ---- */
@@ -204,7 +211,8 @@ static CUresult get_file(const struct share_token *t, enum share_kind kind, int 
 	struct share_message m = {.op = SHARE_GET, .kind = kind, .token = *t};
 
 	*fd = -1;
-	CUresult r = code_of(ask(&m, fd));
+	int found = ask(&m, fd);
+	CUresult r = found == -ENOENT ? nonsense(kind) : code_of(found);
 
 	if (!r && *fd < 0)
 		r = CUDA_ERROR_OPERATING_SYSTEM;

@@ -67,14 +67,19 @@ int share_receive(int socket, struct share_message *m, int *fd, int flags)
 	if (n <= 0)
 		return n ? -errno : -ECONNRESET;
 	c = CMSG_FIRSTHDR(&h);
-	if (c && c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS && c->cmsg_len == CMSG_LEN(sizeof *fd))
-		memcpy(fd, CMSG_DATA(c), sizeof *fd);
-	if (n == sizeof *m)
-		return 0;
-	if (*fd >= 0)
-		close(*fd);
-	*fd = -1;
-	return -EPROTO;
+	/* The room is enough for more than one. */
+	unsigned came = c && c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS ?
+			(c->cmsg_len - CMSG_LEN(0)) / sizeof *fd : 0;
+	bool good = n == sizeof *m && came <= 1 && !(h.msg_flags & MSG_CTRUNC);
+
+	for (unsigned i = 0; i < came; i++) {
+		memcpy(fd, CMSG_DATA(c) + i * sizeof *fd, sizeof *fd);
+		if (!good)
+			close(*fd);
+	}
+	if (!good)
+		*fd = -1;
+	return good ? 0 : -EPROTO;
 }
 
 /* ---- the table ---- */

@@ -180,7 +180,7 @@ CUresult cuMemAddressReserve(CUdeviceptr *ptr, size_t size, size_t alignment, CU
 		unsigned long long flags) SHIM SINCE(10020);
 CUresult cuMemAddressFree(CUdeviceptr ptr, size_t size) SHIM SINCE(10020);
 CUresult cuMemCreate(CUmemGenericAllocationHandle *handle, size_t size,
-		const CUmemAllocationProp *prop RAW, unsigned long long flags) SINCE(10020);
+		const CUmemAllocationProp *prop RAW, unsigned long long flags) SHIM SINCE(10020);
 CUresult cuMemRelease(CUmemGenericAllocationHandle handle) ANYTIME SINCE(10020);
 CUresult cuMemMap(CUdeviceptr ptr, size_t size, size_t offset, CUmemGenericAllocationHandle handle,
 		unsigned long long flags) SHIM SINCE(10020);
@@ -206,7 +206,7 @@ CUresult cuMemPoolSetAccess(CUmemoryPool pool, const CUmemAccessDesc *map COUNT(
 		ANYTIME SINCE(11020);
 CUresult cuMemPoolGetAccess(CUmemAccess_flags *flags, CUmemoryPool memPool, CUmemLocation *location IN)
 		ANYTIME SINCE(11020);
-CUresult cuMemPoolCreate(CUmemoryPool *pool, const CUmemPoolProps *poolProps RAW) ANYTIME SINCE(11020);
+CUresult cuMemPoolCreate(CUmemoryPool *pool, const CUmemPoolProps *poolProps RAW) ANYTIME SHIM SINCE(11020);
 CUresult cuMemPoolDestroy(CUmemoryPool pool DROP) ANYTIME SINCE(11020);
 CUresult cuMemGetDefaultMemPool(CUmemoryPool *pool_out, CUmemLocation *location IN,
 		CUmemAllocationType type) SINCE(13000);

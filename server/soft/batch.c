@@ -39,9 +39,10 @@ static bool starts_good(const size_t *start, size_t n, size_t count)
 	return true;
 }
 
-static bool order_known(CUmemcpySrcAccessOrder o)
+static bool attributes_good(CUmemcpySrcAccessOrder o, unsigned flags)
 {
-	return o >= CU_MEMCPY_SRC_ACCESS_ORDER_STREAM && o <= CU_MEMCPY_SRC_ACCESS_ORDER_ANY;
+	return !(flags & ~(unsigned)CU_MEMCPY_FLAG_PREFER_OVERLAP_WITH_COMPUTE) &&
+	       o >= CU_MEMCPY_SRC_ACCESS_ORDER_STREAM && o <= CU_MEMCPY_SRC_ACCESS_ORDER_ANY;
 }
 
 /* A source that must be read during the call is staged as pageable memory is. */
@@ -65,7 +66,7 @@ static CUresult linear(CUdeviceptr *dsts, CUdeviceptr *srcs, size_t *sizes, size
 	if (!dsts || !srcs || !sizes || count > BATCH_MOST || !attrs || !starts_good(starts, nattrs, count))
 		return CUDA_ERROR_INVALID_VALUE;
 	for (size_t i = 0; i < nattrs; i++)
-		if (!order_known(attrs[i].srcAccessOrder))
+		if (!attributes_good(attrs[i].srcAccessOrder, attrs[i].flags))
 			return CUDA_ERROR_INVALID_VALUE;
 	struct work w;
 	struct copy_sides sides;
@@ -96,8 +97,8 @@ CUresult cuMemcpyBatchAsync(CUdeviceptr *dsts, CUdeviceptr *srcs, size_t *sizes,
 {
 	size_t failed;
 	CUresult r = linear(dsts, srcs, sizes, count, attrs, starts, nattrs, &failed, stream);
-	if (r && bad)
-		*bad = failed;
+	if (bad)
+		*bad = r ? failed : NONE;
 	return r;
 }
 
@@ -116,7 +117,7 @@ static CUresult box(const CUDA_MEMCPY3D_BATCH_OP *op, struct work *w, struct cop
 	if ((from->type == CU_MEMCPY_OPERAND_TYPE_ARRAY && to->type == CU_MEMCPY_OPERAND_TYPE_ARRAY && es != ed) ||
 		!op->extent.width || !op->extent.height || !op->extent.depth ||
 		__builtin_mul_overflow(op->extent.width, each, &width) ||
-		!order_known(op->srcAccessOrder))
+		!attributes_good(op->srcAccessOrder, op->flags))
 		return CUDA_ERROR_INVALID_VALUE;
 	CUDA_MEMCPY3D p = {.WidthInBytes = width, .Height = op->extent.height, .Depth = op->extent.depth};
 	if (from->type == CU_MEMCPY_OPERAND_TYPE_ARRAY) {
@@ -186,8 +187,8 @@ CUresult cuMemcpy3DBatchAsync(
 {
 	size_t failed;
 	CUresult r = boxes(n, ops, &failed, flags, stream);
-	if (r && bad)
-		*bad = failed;
+	if (bad)
+		*bad = r ? failed : NONE;
 	return r;
 }
 

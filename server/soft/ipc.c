@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sharing between processes by handles of 64 bytes. What is shared lies in a file without a name; a handle says in which process
+/* Sharing between processes by handles of 64 bytes, and of pools by descriptors. What is shared lies in a file without a name; a handle says in which process
  * it is open, and its inode number shows whether it still is.
  *
  * Thread rule: see state.h. */
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,6 +14,7 @@
 #include "server/soft/allocation.h"
 #include "server/soft/capture.h"
 #include "server/soft/event.h"
+#include "server/soft/pool.h"
 #include "server/soft/shadow.h"
 #include "wire/log.h"
 
@@ -25,7 +27,8 @@ struct handle {
 	uint64_t inode, bytes;
 	uint8_t zero[24];
 };
-_Static_assert(sizeof(struct handle) == CU_IPC_HANDLE_SIZE, "a handle's size");
+_Static_assert(sizeof(struct handle) == CU_IPC_HANDLE_SIZE && sizeof(struct handle) == sizeof(CUmemPoolPtrExportData),
+	"a handle's size");
 #define MAGIC "SOFTIPC"
 
 /* ---- files of other processes */
@@ -51,21 +54,22 @@ static CUresult open_handle(const struct handle *h, enum kind kind, int *fd)
 	char path[64];
 	struct stat st;
 	const int seals = F_SEAL_SHRINK | F_SEAL_GROW;
+	const CUresult wrong = kind == KIND_EVENT ? CUDA_ERROR_MAP_FAILED : CUDA_ERROR_INVALID_VALUE;
 	if (memcmp(h->magic, MAGIC, sizeof MAGIC) || h->kind != kind || h->pid <= 0 || h->fd < 0)
-		return CUDA_ERROR_INVALID_VALUE;
+		return wrong;
 	if (h->pid == getpid())
 		return CUDA_ERROR_INVALID_CONTEXT;
 	snprintf(path, sizeof path, "/proc/%d/fd/%d", h->pid, h->fd);
 	*fd = open(path, O_RDWR | O_CLOEXEC);
 	if (*fd < 0) {
 		log_info("a handle of process %d: %m", h->pid);
-		return CUDA_ERROR_INVALID_VALUE;
+		return kill(h->pid, 0) && errno == ESRCH && kind == KIND_MEMORY ? CUDA_ERROR_INVALID_HANDLE : wrong;
 	}
 	if (!fstat(*fd, &st) && st.st_ino == h->inode && (uint64_t)st.st_size >= h->bytes &&
 		(fcntl(*fd, F_GET_SEALS) & seals) == seals)
 		return CUDA_SUCCESS;
 	close(*fd);
-	return CUDA_ERROR_INVALID_VALUE;
+	return wrong;
 }
 
 /* ---- memory */
@@ -181,8 +185,10 @@ CUresult cuIpcGetEventHandle(CUipcEventHandle *out, CUevent event)
 	const struct event *e = object_find(event, KIND_EVENT);
 	if (!e)
 		return CUDA_ERROR_INVALID_HANDLE;
-	if (!out || !e->page)
+	if (!out)
 		return CUDA_ERROR_INVALID_VALUE;
+	if (!e->page)
+		return CUDA_ERROR_INVALID_HANDLE;
 	return make_handle((struct handle *)out, KIND_EVENT, e->page_fd, g.context->device, sizeof *e->page)
 		       ? CUDA_SUCCESS
 		       : CUDA_ERROR_OPERATING_SYSTEM;
@@ -205,5 +211,92 @@ CUresult cuIpcOpenEventHandle(CUevent *out, CUipcEventHandle handle)
 	if (!e)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	*out = HANDLE(e);
+	return CUDA_SUCCESS;
+}
+
+/* ---- pools: a descriptor says that there is one, its allocations have handles */
+
+CUresult cuMemPoolExportToShareableHandle(
+	void *out, CUmemoryPool pool, CUmemAllocationHandleType type, unsigned long long flags)
+{
+	guarded g = enter();
+	if (g.error)
+		return g.error;
+	const struct pool *p = object_find(pool, KIND_POOL);
+	if (!out || !p || flags || type != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR || !(p->props.handleTypes & type))
+		return CUDA_ERROR_INVALID_VALUE;
+	struct handle h = {.magic = MAGIC, .pid = getpid(), .device = soft.place[p->device], .kind = KIND_POOL};
+	int fd = file_create(sizeof h);
+	if (fd < 0)
+		return CUDA_ERROR_OPERATING_SYSTEM;
+	if (pwrite(fd, &h, sizeof h, 0) != sizeof h) {
+		close(fd);
+		return CUDA_ERROR_OPERATING_SYSTEM;
+	}
+	*(int *)out = fd;
+	return CUDA_SUCCESS;
+}
+
+CUresult cuMemPoolImportFromShareableHandle(
+	CUmemoryPool *out, void *handle, CUmemAllocationHandleType type, unsigned long long flags)
+{
+	guarded g = enter();
+	if (g.error)
+		return g.error;
+	struct handle h;
+	if (!out || flags || type != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (pread((int)(intptr_t)handle, &h, sizeof h, 0) != sizeof h || memcmp(h.magic, MAGIC, sizeof MAGIC) ||
+		h.kind != KIND_POOL)
+		return CUDA_ERROR_UNKNOWN;
+	int device = device_at(h.device);
+	struct pool *p = device < 0 ? NULL : pool_create(device, NULL);
+	if (!p)
+		return device < 0 ? CUDA_ERROR_INVALID_DEVICE : CUDA_ERROR_OUT_OF_MEMORY;
+	p->imported = true;
+	*out = HANDLE(p);
+	return CUDA_SUCCESS;
+}
+
+CUresult cuMemPoolExportPointer(CUmemPoolPtrExportData *out, CUdeviceptr p)
+{
+	guarded g = enter();
+	if (g.error)
+		return g.error;
+	struct allocation a;
+	const struct pool *pool = allocation_find(p, &a) && a.base == p && a.kind == ALLOCATION_POOL ? a.pool : NULL;
+	if (!out || !pool || !pool->props.handleTypes)
+		return CUDA_ERROR_INVALID_VALUE;
+	int fd = allocation_share(p);
+	return fd >= 0 && make_handle((struct handle *)out, KIND_POOL, fd, a.device, a.bytes)
+		       ? CUDA_SUCCESS
+		       : CUDA_ERROR_OPERATING_SYSTEM;
+}
+
+CUresult cuMemPoolImportPointer(CUdeviceptr *out, CUmemoryPool pool, CUmemPoolPtrExportData *data)
+{
+	guarded g = enter_healthy();
+	if (g.error)
+		return g.error;
+	struct pool *p = object_find(pool, KIND_POOL);
+	struct handle h;
+	int fd;
+	if (!out || !p || !data || !p->imported)
+		return CUDA_ERROR_INVALID_VALUE;
+	memcpy(&h, data, sizeof h);
+	CUresult r = open_handle(&h, KIND_POOL, &fd);
+	if (r)
+		return r;
+	struct allocation a = {.kind = ALLOCATION_POOL,
+		.device = p->device,
+		.owner = g.context,
+		.pool = p,
+		.inode = h.inode};
+	*out = allocation_import(&a, fd, h.bytes);
+	close(fd);
+	if (!*out)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	object_ref(p);
+	p->used += h.bytes;
 	return CUDA_SUCCESS;
 }

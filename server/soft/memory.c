@@ -148,7 +148,7 @@ static size_t pages(size_t bytes)
 }
 static bool counted(const struct allocation *a)
 {
-	return a->kind != ALLOCATION_PINNED && a->kind != ALLOCATION_IPC;
+	return a->kind != ALLOCATION_PINNED && !a->inode;
 }
 
 /* A fresh mapping in place of the old one: the pages go back, and the next owner finds zeros. */
@@ -225,6 +225,21 @@ int file_create(size_t bytes)
 	if (r && fd >= 0)
 		close(fd);
 	return r ? r : fd;
+}
+
+uint64_t allocation_create_shared(const struct allocation *wanted, size_t bytes, size_t align)
+{
+	int fd = file_create(pages(bytes));
+	uint64_t p = fd < 0 ? 0 : create(wanted, bytes, align, fd);
+	if (!p) {
+		if (fd >= 0)
+			close(fd);
+		return 0;
+	}
+	pthread_mutex_lock(&lock);
+	holding(p)->fd = fd;
+	pthread_mutex_unlock(&lock);
+	return p;
 }
 
 static int write_all(int fd, const char *p, size_t n)

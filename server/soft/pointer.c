@@ -48,7 +48,11 @@ static CUresult attribute(void *out, CUpointer_attribute a, CUdeviceptr p)
 	case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR: *(CUdeviceptr *)out = m.base; break;
 	case CU_POINTER_ATTRIBUTE_RANGE_SIZE: *(size_t *)out = m.bytes; break;
 	case CU_POINTER_ATTRIBUTE_MAPPED: *(unsigned *)out = 1; break;
-	case CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES: *(unsigned long long *)out = 0; break;
+	case CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES:
+		*(unsigned long long *)out = m.kind == ALLOCATION_MAPPED ? m.flags :
+					     m.kind == ALLOCATION_POOL	 ? ((struct pool *)m.pool)->props.handleTypes :
+									   0;
+		break;
 	case CU_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE:
 	case CU_POINTER_ATTRIBUTE_IS_HW_DECOMPRESS_CAPABLE: *(unsigned *)out = 0; break;
 	case CU_POINTER_ATTRIBUTE_ACCESS_FLAGS:

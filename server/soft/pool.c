@@ -16,7 +16,7 @@ static void pool_finish(struct object *o)
 	free(p);
 }
 
-static struct pool *pool_create(int device, const CUmemPoolProps *props)
+struct pool *pool_create(int device, const CUmemPoolProps *props)
 {
 	struct pool *p = calloc(1, sizeof *p);
 	if (!p || !object_open(&p->object, KIND_POOL, NULL, pool_finish)) {
@@ -103,7 +103,8 @@ static uint64_t take(struct pool *p, size_t bytes, struct context *c, unsigned f
 		if (round)
 			context_drain(c); /* frees that are queued give memory back */
 		if (!p->most || (bytes <= p->most && p->used <= p->most - bytes))
-			r = allocation_create(&a, bytes, 512);
+			r = p->props.handleTypes ? allocation_create_shared(&a, bytes, 512)
+						 : allocation_create(&a, bytes, 512);
 	}
 	if (!r) {
 		object_unref(p);
@@ -153,6 +154,8 @@ static CUresult alloc(CUdeviceptr *out, size_t n, CUmemoryPool pool, bool named,
 	struct pool *p = named ? object_find(pool, KIND_POOL) : pool_current(c->device);
 	if (!p)
 		return named ? CUDA_ERROR_INVALID_HANDLE : CUDA_ERROR_OUT_OF_MEMORY;
+	if (p->imported)
+		return CUDA_ERROR_INVALID_VALUE;
 	if (!n) {
 		*out = 0;
 		return CUDA_SUCCESS;
@@ -290,7 +293,8 @@ CUresult cuMemPoolCreate(CUmemoryPool *out, const CUmemPoolProps *props)
 		return g.error;
 	if (!out || !props || props->allocType != CU_MEM_ALLOCATION_TYPE_PINNED)
 		return CUDA_ERROR_INVALID_VALUE;
-	if (props->location.type != CU_MEM_LOCATION_TYPE_DEVICE || props->handleTypes)
+	if (props->location.type != CU_MEM_LOCATION_TYPE_DEVICE ||
+		props->handleTypes & ~CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)
 		return CUDA_ERROR_NOT_SUPPORTED;
 	if (!context_primary(props->location.id))
 		return CUDA_ERROR_INVALID_DEVICE;

@@ -12,6 +12,7 @@
 struct pool {
 	struct object object;
 	int device;
+	bool imported; /* another process's: nothing is allocated from it here */
 	bool standard; /* the device's default pool */
 	CUmemPoolProps props;
 	size_t most; /* maxSize; 0: the device's */
@@ -20,6 +21,8 @@ struct pool {
 	uint64_t used, used_high; /* bytes */
 };
 
+/* A pool of the device; NULL without memory. */
+struct pool *pool_create(int device, const CUmemPoolProps *props);
 struct pool *pool_default(int device);
 struct pool *pool_current(int device);
 /* Memory from a pool, 0 when there is none (work that will free some is waited for first). */

@@ -254,6 +254,7 @@ static CUresult access_set(struct mapping *m, CUmemAccess_flags flags)
 	struct allocation a = {.base = m->p,
 		.bytes = m->bytes,
 		.kind = ALLOCATION_MAPPED,
+		.flags = m->memory->prop.requestedHandleTypes,
 		.device = m->memory->prop.location.id};
 	if (m->access && !flags)
 		allocation_remove(m->p);
@@ -359,8 +360,11 @@ CUresult cuMemImportFromShareableHandle(
 		return g.error;
 	int fd = (int)(intptr_t)handle;
 	struct trailer t;
-	if (!out || type != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR || !is_trailer(fd, &t))
+	if (!out || type != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)
 		return CUDA_ERROR_INVALID_VALUE;
+	if (!is_trailer(fd, &t))
+		return CUDA_ERROR_UNKNOWN;
+	t.prop.requestedHandleTypes = CU_MEM_HANDLE_TYPE_NONE; /* what is imported is not exported again */
 	struct memory *m = calloc(1, sizeof *m);
 	if (!m)
 		return CUDA_ERROR_OUT_OF_MEMORY;
