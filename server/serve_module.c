@@ -237,9 +237,8 @@ CUresult serve_cuKernelGetName(struct exec *x)
 
 	if (!r)
 		r = drv.cuKernelGetName(&name, k);
-
-	if (r)
-		return r;
+	if (r || !name)
+		return r ? r : CUDA_ERROR_NOT_FOUND;
 	put_text(&x->out, name);
 	put_asked(x, k, handle_parent(x->session->handles, x->first_id), name);
 	return r;

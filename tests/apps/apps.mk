@@ -17,7 +17,7 @@ apidriven := $(addprefix $(A)/,$(call apps_of,driver)) \
 benches   := $(addprefix $(B)/tests/bench/,micro cost tcp proxy)
 NVFLAGS    = -O2 -std=c++17 --extended-lambda -Xcompiler -Wall,-D_GNU_SOURCE $(NVEXTRA)
 # Not those whose libraries are not here.
-missing   := $(shell tests/apps/libs.sh $(CUDA) missing)
+missing   := $(shell bash tests/apps/libs.sh $(CUDA) missing)
 apps      := $(filter-out $(foreach n,$(missing),$(A)/$(n) $(A)/$(n).%),$(runtime) $(apidriven))
 
 apps: $(apps) $(benches) ## build the CUDA programs of tests/apps and tests/bench (needs nvcc)
@@ -26,14 +26,14 @@ tests: $(apps) $(benches)
 # One object, linked twice: the runtime inside, and as a library.
 $(A)/obj/%.o: tests/apps/%.cu tests/apps/app.h
 	@mkdir -p $(@D)
-	$(NVCC) $(NVFLAGS) -arch=$(APP_ARCH) -c -o $@ $< $(filter -I%,$(shell tests/apps/libs.sh $(CUDA) flags $*))
+	$(NVCC) $(NVFLAGS) -arch=$(APP_ARCH) -c -o $@ $< $(filter -I%,$(shell bash tests/apps/libs.sh $(CUDA) flags $*))
 $(addprefix $(A)/obj/,$(addsuffix .o,$(shell grep -l libs.h tests/apps/*.cu | xargs -n 1 basename -s .cu))): tests/apps/libs.h
 $(A)/obj/ptds.o: NVEXTRA = --default-stream per-thread
 $(A)/devicequery: STATIC_LIBS = -L$(CUDA)/lib64/stubs -lcuda
 $(filter-out $(A)/rdc $(A)/cdp,$(filter-out %.shared %.fat %.plain,$(runtime))): $(A)/%: $(A)/obj/%.o
 	$(NVCC) -cudart static -o $@ $< $(STATIC_LIBS) -lpthread
 $(filter %.shared,$(runtime)): $(A)/%.shared: $(A)/obj/%.o
-	$(NVCC) -cudart shared -Xlinker -rpath,$(CUDA)/lib64 -o $@ $< $(shell tests/apps/libs.sh $(CUDA) flags $*) -lpthread
+	$(NVCC) -cudart shared -Xlinker -rpath,$(CUDA)/lib64 -o $@ $< $(shell bash tests/apps/libs.sh $(CUDA) flags $*) -lpthread
 $(filter %.fat,$(runtime)): $(A)/%.fat: tests/apps/%.cu tests/apps/app.h
 	@mkdir -p $(@D)
 	$(NVCC) $(NVFLAGS) -arch=all-major -o $@ $<
