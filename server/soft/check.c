@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Checked mode: its options, and what is looked at for each access: alignment, the allocation or space that it falls
- * in, whether that was ever written, and the order of threads in shared memory.
+/* Checked mode: its options, and what is looked at for each access: alignment, the allocation or space that
+ * it falls in, whether that was ever written, and the order of threads in shared memory.
  *
  * Thread rule: see check.h. */
 #include "server/soft/check.h"
@@ -12,7 +12,14 @@
 #include "server/soft/ir.h"
 #include "server/soft/shadow.h"
 
-enum { ILLEGAL_ADDRESS = 700, MISALIGNED_ADDRESS = 716, LAUNCH_FAILED = 719, LIMIT = 100, GUARD = 4096, MAX_LIMIT = 1000000 };
+enum {
+	ILLEGAL_ADDRESS = 700,
+	MISALIGNED_ADDRESS = 716,
+	LAUNCH_FAILED = 719,
+	LIMIT = 100,
+	GUARD = 4096,
+	MAX_LIMIT = 1000000
+};
 
 struct check_options check;
 
@@ -55,7 +62,8 @@ bool engine_set_check(const char *text, char *why, size_t room)
 			}
 			o.limit = (unsigned)v;
 		} else if (n) {
-			snprintf(why, room, "\"%.*s\" is none of bounds, init, race, all, fail, continue, limit=N",
+			snprintf(why, room,
+				"\"%.*s\" is none of bounds, init, race, all, fail, continue, limit=N",
 				(int)(n < 40 ? n : 40), text);
 			return false;
 		}
@@ -173,15 +181,16 @@ static int look_shared(struct check_state *s, struct report *r, const uint8_t *v
 	if (!s->race)
 		return 0;
 	int result = 0;
-	for (unsigned k = 0; check.init && r->kind & CHECK_READ && k < r->bytes; k += r->each)
+	/* What other blocks of a cluster write there is not seen. */
+	for (unsigned k = 0; check.init && !b->cluster && r->kind & CHECK_READ && k < r->bytes; k += r->each)
 		if (race_unwritten(s->race, r->at + k, r->each)) {
 			report_unwritten(r, NULL);
 			result = doubtful();
 			break;
 		}
 	struct race_other other;
-	if (!race_note(s->race, r->code, r->op->line, first_thread(r->w) + r->lane, r->at, r->bytes, r->kind, value,
-		    &other) &&
+	if (!race_note(s->race, r->code, r->op->line, first_thread(r->w) + r->lane, r->at, r->bytes, r->kind,
+		    value, &other) &&
 		check.race) {
 		report_race(r, &other);
 		result = doubtful();
@@ -189,16 +198,22 @@ static int look_shared(struct check_state *s, struct report *r, const uint8_t *v
 	return result;
 }
 
-int check_access(struct warp *w, const struct op *o, uint32_t lane, uint64_t at, unsigned bytes, unsigned each,
-	unsigned kind, const uint8_t *value)
+int check_access(struct warp *w, const struct op *o, uint32_t lane, uint64_t at, unsigned bytes,
+	unsigned each, unsigned kind, const uint8_t *value)
 {
 	struct block *b = w->block;
 	struct check_state *s = b->check;
-	struct report r = {.w = w, .op = o, .code = w->split[w->cur].f->code, .lane = lane, .at = at, .bytes = bytes,
-		.each = each, .kind = kind};
+	struct report r = {.w = w,
+		.op = o,
+		.code = w->split[w->cur].f->code,
+		.lane = lane,
+		.at = at,
+		.bytes = bytes,
+		.each = each,
+		.kind = kind};
 	if (!s)
 		return 0;
-	if (check.bounds && at & (bytes - 1)) {
+	if (check.bounds && !(kind & CHECK_LOOSE) && at & (bytes - 1)) {
 		report_misaligned(&r);
 		return refused(MISALIGNED_ADDRESS);
 	}
@@ -209,9 +224,10 @@ int check_access(struct warp *w, const struct op *o, uint32_t lane, uint64_t at,
 	return r.kind & CHECK_SHARED ? look_shared(s, &r, value) : look_global(s, &r);
 }
 
-bool check_inside(struct warp *w, const struct op *o, uint32_t lane, uint64_t at, unsigned bytes, unsigned kind)
+bool check_inside(
+	struct warp *w, const struct op *o, uint32_t lane, uint64_t at, unsigned bytes, unsigned kind)
 {
-	int r = check_access(w, o, lane, at, bytes, bytes, kind, NULL);
+	int r = check_access(w, o, lane, at, bytes, bytes, kind | CHECK_LOOSE, NULL);
 	if (r > 0)
 		warp_fault(w, o, r);
 	return !r;
@@ -224,7 +240,8 @@ static void fence(struct warp *w)
 		race_fence(s->race, first_thread(w), w->mask);
 }
 
-/* In front of a load, store or atomic; x: bytes of each lane, y: kind, and the bytes of an element from bit 8 on. */
+/* In front of a load, store or atomic; x: bytes of each lane, y: kind, and the bytes of an element from bit 8
+ * on. */
 const struct op *x_checked(struct warp *w, const struct op *o)
 {
 	const struct op *access = o + 1;
@@ -240,8 +257,9 @@ const struct op *x_checked(struct warp *w, const struct op *o)
 		uint8_t value[32];
 		for (unsigned k = 0; store && k < bytes / each; k++)
 			memcpy(value + k * each, w->r + slots[k] + l * (each == 8 ? 8u : 4u), each);
-		uint64_t at = kind & CHECK_SHARED ? (uint32_t)(REG(w, uint32_t, access->a)[l] + (uint32_t)access->imm)
-						  : REG(w, uint64_t, access->a)[l] + (uint64_t)access->imm;
+		uint64_t at = kind & CHECK_SHARED
+				      ? (uint32_t)(REG(w, uint32_t, access->a)[l] + (uint32_t)access->imm)
+				      : REG(w, uint64_t, access->a)[l] + (uint64_t)access->imm;
 		int r = check_access(w, access, l, at, bytes, each, kind, store ? value : NULL);
 		if (r == CHECK_SKIP)
 			left &= ~(1u << l);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Races in shared memory, by vector clocks. Each byte remembers its last writer and two readers since; an access is a
- * race when one of them is another thread, one of both writes, and nothing orders them. A barrier of all threads
- * begins a new epoch, in which nothing of an older one matters: most kernels have no other order, and then there are no
- * clocks at all. Barriers of some threads, of a warp, and fences make clocks: clock[t][u] is how far thread t knows
- * what u did. Two stores of the same value are no race.
+/* Races in shared memory, by vector clocks. Each byte remembers its last writer and two readers since; an
+ * access is a race when one of them is another thread, one of both writes, and nothing orders them. A barrier
+ * of all threads begins a new epoch, in which nothing of an older one matters: most kernels have no other
+ * order, and then there are no clocks at all. Barriers of some threads, of a warp, and fences make clocks:
+ * clock[t][u] is how far thread t knows what u did. Two stores of the same value are no race.
  *
  * Thread rule: belongs to the worker that runs the block. */
 #include "server/soft/check.h"
@@ -198,15 +198,16 @@ static const struct record *conflict(
 	return NULL;
 }
 
-bool race_note(struct race *r, const struct code *code, uint32_t line, uint32_t thread, uint64_t at, unsigned bytes,
-	unsigned kind, const uint8_t *value, struct race_other *other)
+bool race_note(struct race *r, const struct code *code, uint32_t line, uint32_t thread, uint64_t at,
+	unsigned bytes, unsigned kind, const uint8_t *value, struct race_other *other)
 {
 	bool good = true;
 	if (at > r->bytes || r->bytes - at < bytes)
 		return true;
 	for (unsigned k = 0; k < bytes; k++) {
 		struct cell *c = &r->cell[at + k];
-		const struct record *x = good && !r->lost ? conflict(r, c, thread, kind, value ? value + k : NULL) : NULL;
+		const struct record *x =
+			good && !r->lost ? conflict(r, c, thread, kind, value ? value + k : NULL) : NULL;
 		if (x) {
 			*other = (struct race_other){x->code, x->line, x->thread, x == &c->write};
 			good = false;

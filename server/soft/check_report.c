@@ -50,8 +50,8 @@ static void tell(const struct report *r, const char *what)
 	const char *kernel = b->code->func->name, *function = r->code->func->name;
 	thread_name(b, r->w->id * LANES + r->lane, thread, sizeof thread);
 	fprintf(stderr,
-		"scuda-check: %s\nscuda-check:     kernel %.200s%s%.200s, %s, block (%u,%u,%u), thread %s\n", what, kernel,
-		kernel == function ? "" : ", function ", kernel == function ? "" : function,
+		"scuda-check: %s\nscuda-check:     kernel %.200s%s%.200s, %s, block (%u,%u,%u), thread %s\n",
+		what, kernel, kernel == function ? "" : ", function ", kernel == function ? "" : function,
 		where(r->code, r->op->line, at, sizeof at), b->ctaid[0], b->ctaid[1], b->ctaid[2], thread);
 }
 
@@ -77,7 +77,8 @@ __attribute__((format(printf, 4, 5))) static void say(
 		va_end(ap);
 		tell(r, text);
 		if (++told == check.limit)
-			fprintf(stderr, "scuda-check: that was the last report of %u (limit=N)\n", check.limit);
+			fprintf(stderr, "scuda-check: that was the last report of %u (limit=N)\n",
+				check.limit);
 	}
 	pthread_mutex_unlock(&lock);
 }
@@ -93,8 +94,9 @@ void check_launch_end(const struct launch *l)
 		if (p->launch != l->id)
 			continue;
 		if (p->more)
-			fprintf(stderr, "scuda-check:     kernel %.200s, %s: %llu more like it\n", l->code->func->name,
-				where(p->code, p->op->line, at, sizeof at), (unsigned long long)p->more);
+			fprintf(stderr, "scuda-check:     kernel %.200s, %s: %llu more like it\n",
+				l->code->func->name, where(p->code, p->op->line, at, sizeof at),
+				(unsigned long long)p->more);
 		memmove(places + k, places + k + 1, (--nplaces - k) * sizeof *places);
 		k--;
 	}
@@ -121,7 +123,8 @@ static const char *kind_of(const struct allocation *a)
 
 void report_misaligned(const struct report *r)
 {
-	say(r, MISALIGNED, 0, "misaligned %s %u bytes at %#llx", verb(r->kind), r->bytes, (unsigned long long)r->at);
+	say(r, MISALIGNED, 0, "misaligned %s %u bytes at %#llx", verb(r->kind), r->bytes,
+		(unsigned long long)r->at);
 }
 
 void report_outside(const struct report *r, const struct allocation *a)
@@ -138,11 +141,13 @@ void report_outside(const struct report *r, const struct allocation *a)
 			(unsigned long long)(r->at - base), bytes, (unsigned long long)base);
 	else if (allocation_near(r->at, &near) &&
 		 (r->at > near.base ? r->at - near.base - near.bytes : near.base - r->at) < NEAR)
-		snprintf(text, sizeof text, "byte %lld of %s of %zu bytes at %#llx", (long long)(r->at - near.base),
-			kind_of(&near), near.bytes, (unsigned long long)near.base);
+		snprintf(text, sizeof text, "byte %lld of %s of %zu bytes at %#llx",
+			(long long)(r->at - near.base), kind_of(&near), near.bytes,
+			(unsigned long long)near.base);
 	else
 		snprintf(text, sizeof text, "there is no allocation");
-	say(r, OUTSIDE, 0, "%s %u bytes at %#llx: %s", verb(r->kind), r->bytes, (unsigned long long)r->at, text);
+	say(r, OUTSIDE, 0, "%s %u bytes at %#llx: %s", verb(r->kind), r->bytes, (unsigned long long)r->at,
+		text);
 }
 
 void report_variable(const struct report *r, const struct engine_module *m, const struct ptx_var *v)
@@ -153,9 +158,9 @@ void report_variable(const struct report *r, const struct engine_module *m, cons
 				(!v || m->globals[k]->address > v->address))
 				v = m->globals[k];
 	if (v)
-		say(r, VARIABLE, 0, "%s %u bytes at %#llx: byte %llu of the variable %.100s of %llu bytes", verb(r->kind),
-			r->bytes, (unsigned long long)r->at, (unsigned long long)(r->at - v->address), v->name,
-			(unsigned long long)v->bytes);
+		say(r, VARIABLE, 0, "%s %u bytes at %#llx: byte %llu of the variable %.100s of %llu bytes",
+			verb(r->kind), r->bytes, (unsigned long long)r->at,
+			(unsigned long long)(r->at - v->address), v->name, (unsigned long long)v->bytes);
 }
 
 void report_local(const struct report *r)
@@ -165,18 +170,22 @@ void report_local(const struct report *r)
 
 void report_shared(const struct report *r, size_t bytes)
 {
-	say(r, SHARED, 0, "%s %u bytes of shared memory at byte %llu: the block has %zu", verb(r->kind), r->bytes,
-		(unsigned long long)r->at, bytes);
+	say(r, SHARED, 0, "%s %u bytes of shared memory at byte %llu: the block has %zu", verb(r->kind),
+		r->bytes, (unsigned long long)r->at, bytes);
 }
 
 void report_unwritten(const struct report *r, const struct allocation *a)
 {
 	if (a)
-		say(r, UNWRITTEN, 0, "%s %u bytes at %#llx that nothing has written: byte %llu of %s of %zu bytes at %#llx",
-			verb(r->kind), r->bytes, (unsigned long long)r->at, (unsigned long long)(r->at - a->base),
-			kind_of(a), a->bytes, (unsigned long long)a->base);
+		say(r, UNWRITTEN, 0,
+			"%s %u bytes at %#llx that nothing has written: byte %llu of %s of %zu bytes at "
+			"%#llx",
+			verb(r->kind), r->bytes, (unsigned long long)r->at,
+			(unsigned long long)(r->at - a->base), kind_of(a), a->bytes,
+			(unsigned long long)a->base);
 	else
-		say(r, UNWRITTEN, 0, "%s %u bytes of shared memory at byte %llu that the block has not written",
+		say(r, UNWRITTEN, 0,
+			"%s %u bytes of shared memory at byte %llu that the block has not written",
 			verb(r->kind), r->bytes, (unsigned long long)r->at);
 }
 
@@ -184,7 +193,9 @@ void report_race(const struct report *r, const struct race_other *o)
 {
 	char at[160], thread[48];
 	thread_name(r->w->block, o->thread, thread, sizeof thread);
-	say(r, RACE, o->line, "race: %s %u bytes of shared memory at byte %llu, and thread %s %s it at %s, no barrier between",
+	say(r, RACE, o->line,
+		"race: %s %u bytes of shared memory at byte %llu, and thread %s %s it at %s, no barrier "
+		"between",
 		verb(r->kind), r->bytes, (unsigned long long)r->at, thread, o->wrote ? "wrote" : "read",
 		where(o->code, o->line, at, sizeof at));
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The reports of the checked mode. A place (an instruction, and what is wrong with it) is told once per launch, with
- * the first thread that came by; how many more did is told when the launch has ended.
+/* The reports of the checked mode. A place (an instruction, and what is wrong with it) is told once per
+ * launch, with the first thread that came by; how many more did is told when the launch has ended.
  *
  * Thread rule: any worker; one lock. */
 #pragma once

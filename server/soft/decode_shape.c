@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Loads and stores of one address register in straight-line code: the shape of its 32 addresses (see handlers_mem.inc)
- * is found out by the first and kept for the others in a cell of the register file. From a full warp at the first one
- * follows a full warp at the others only as long as nothing is between where lanes can part or meet.
+/* Loads and stores of one address register in straight-line code: the shape of its 32 addresses (see
+ * handlers_mem.inc) is found out by the first and kept for the others in a cell of the register file. From a
+ * full warp at the first one follows a full warp at the others only as long as nothing is between where lanes
+ * can part or meet.
  *
  * Thread rule: the caller holds the module's lock. */
 #include <stdlib.h>
@@ -47,7 +48,8 @@ static void changed(void *arg, uint32_t reg, bool def)
 		return;
 	uint32_t from = d->reg_slot[reg], to = from + (lane_bytes(d->f->regs[reg]) == 8 ? SLOT64 : SLOT32);
 	for (unsigned k = 0; k < d->nshapes; k++)
-		if (d->shapes[k].slot + (d->shapes[k].shared ? SLOT32 : SLOT64) > from && d->shapes[k].slot < to)
+		if (d->shapes[k].slot + (d->shapes[k].shared ? SLOT32 : SLOT64) > from &&
+			d->shapes[k].slot < to)
 			d->shapes[k--] = d->shapes[--d->nshapes];
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The shadow of device memory and the list of freed allocations. The shadow is a second range as large as the first;
- * pages of it exist where something was written.
+/* The shadow of device memory and the list of freed allocations. The shadow is a second range as large as the
+ * first; pages of it exist where something was written.
  *
  * Thread rule: see shadow.h. */
 #include "server/soft/shadow.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the checked mode remembers of device memory: which bytes of it were ever written (one shadow byte each), and
- * which allocations were freed lately.
+/* What the checked mode remembers of device memory: which bytes of it were ever written (one shadow byte
+ * each), and which allocations were freed lately.
  *
  * Thread rule: any thread; shadow bytes are plain stores of 0 and 1, the list of freed ones has a lock. */
 #pragma once

@@ -42,6 +42,11 @@ for simd in sse2 avx2 avx512; do
 done
 build cluster tests/soft/engine/check_cluster.c
 "$tmp/cluster"
+# The same with every access looked at: nothing changes, and nothing is reported.
+for t in memory warp shape; do
+	SCUDAFS_SOFT_CHECK=all "$tmp/$t" avx2 >"$tmp/said" 2>&1 || { cat "$tmp/said"; exit 1; }
+	! grep scuda-check "$tmp/said"
+done
 build mutate tests/soft/engine/check_mutate.c
 "$tmp/insn" text "$tmp/insn.ptx"
 "$tmp/mutate" "${MUTATE_COUNT:-20000}" tests/soft/engine/*.ptx "$tmp/insn.ptx"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* soft WORKERS KERNELS.ptx [MODULE.ptx...]: the engine of the software device against plain C of the same computation
- * (gcc -O2, one core), and how long modules take to load and decode. Times are processor time of the busiest thread,
- * the best of several runs, so that other load on the machine counts little.
+/* soft WORKERS KERNELS.ptx [MODULE.ptx...]: the engine of the software device against plain C of the same
+ * computation (gcc -O2, one core), and how long modules take to load and decode. Times are processor time of
+ * the busiest thread, the best of several runs, so that other load on the machine counts little.
  *
  * Thread rule: one thread; the engine has its own workers. */
 #include <dirent.h>
@@ -81,7 +81,8 @@ static void c_mandelbrot(void *unused)
 	(void)unused;
 	for (int y = 0; y < N; y++)
 		for (int x = 0; x < N; x++) {
-			float cx = -2.0f + 3.0f * (float)x / N, cy = -1.5f + 3.0f * (float)y / N, zx = 0, zy = 0;
+			float cx = -2.0f + 3.0f * (float)x / N, cy = -1.5f + 3.0f * (float)y / N, zx = 0,
+			      zy = 0;
 			int k = 0;
 			while (k < 256 && zx * zx + zy * zy < 4) {
 				float t = zx * zx - zy * zy + cx;
@@ -175,7 +176,8 @@ int main(int argc, char **argv)
 		{"mandelbrot", c_mandelbrot, {N / 32, N / 8}, {32, 8}, N, 1},
 		{"vector_add", c_vector_add, {ELEMENTS / 256, 1}, {256, 1}, ELEMENTS, 0.12},
 		{"softmax", c_softmax, {ROWS, 1}, {256, 1}, COLUMNS, 0.3}};
-	printf("# %s, workers: %s; kernel, ms in C, ms of the busiest worker, times C's speed (aim), ms of all workers, ms of wall time\n",
+	printf("# %s, workers: %s; kernel, ms in C, ms of the busiest worker, times C's speed (aim), ms of "
+	       "all workers, ms of wall time\n",
 		handlers_name(), argv[1]);
 	for (unsigned k = 0; k < sizeof t / sizeof *t; k++) {
 		struct {
@@ -199,16 +201,16 @@ int main(int argc, char **argv)
 		char aim[16] = "-";
 		if (t[k].least)
 			snprintf(aim, sizeof aim, "%g", t[k].least);
-		printf("%-10s %7.2f %7.2f %6.2f (%s) %7.2f %7.2f\n", t[k].name, plain * 1e3, one * 1e3, plain / one, aim,
-			all * 1e3, real * 1e3);
+		printf("%-10s %7.2f %7.2f %6.2f (%s) %7.2f %7.2f\n", t[k].name, plain * 1e3, one * 1e3,
+			plain / one, aim, all * 1e3, real * 1e3);
 	}
-	printf("load %s: %u lines, %.2f ms\n", strrchr(argv[2], '/') ? strrchr(argv[2], '/') + 1 : argv[2], lines,
-		seconds * 1e3);
+	printf("load %s: %u lines, %.2f ms\n", strrchr(argv[2], '/') ? strrchr(argv[2], '/') + 1 : argv[2],
+		lines, seconds * 1e3);
 	engine_module_unload(m);
 	for (int k = 3; k < argc; k++) {
 		m = load(argv[k], &seconds, &lines);
-		printf("load %s: %u lines, %.2f ms\n", strrchr(argv[k], '/') ? strrchr(argv[k], '/') + 1 : argv[k], lines,
-			seconds * 1e3);
+		printf("load %s: %u lines, %.2f ms\n",
+			strrchr(argv[k], '/') ? strrchr(argv[k], '/') + 1 : argv[k], lines, seconds * 1e3);
 		engine_module_unload(m);
 	}
 	return 0;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* faulty FILE.ptx KERNEL THREADS N MEMORY...: runs a kernel of faulty.ptx on memory that is made ready as the words
- * say, and prints how the launch and the synchronisation behind it ended. Words: bytes=N allocates (400), set=N fills
- * the first N bytes, copy=N copies N unwritten bytes there from another allocation, free frees it, null passes none,
- * shared=N gives shared memory, again runs the kernel twice.
+/* faulty FILE.ptx KERNEL THREADS N MEMORY...: runs a kernel of faulty.ptx on memory that is made ready as the
+ * words say, and prints how the launch and the synchronisation behind it ended. Words: bytes=N allocates
+ * (400), set=N fills the first N bytes, copy=N copies N unwritten bytes there from another allocation, free
+ * frees it, null passes none, shared=N gives shared memory, again runs the kernel twice.
  *
  * Thread rule: one thread. */
 #include <stdbool.h>
@@ -72,7 +72,8 @@ int main(int argc, char **argv)
 			must(cuMemFree_v2(p), "cuMemFree");
 	}
 	while (rounds--) {
-		CUresult r = cuLaunchKernel(k, 1, 1, 1, threads, 1, 1, (unsigned)shared, NULL, (void *[]){&p, &n}, NULL);
+		CUresult r = cuLaunchKernel(
+			k, 1, 1, 1, threads, 1, 1, (unsigned)shared, NULL, (void *[]){&p, &n}, NULL);
 		printf("launch %d, ", r);
 		printf("end %d\n", cuCtxSynchronize());
 		fflush(stdout);

@@ -8,7 +8,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* `simd`: the build of the engine's handlers, or NULL. Returns false, and says why, when there is no device. */
+/* `simd`: the build of the engine's handlers, or NULL. Returns false, and says why, when there is no device.
+ */
 bool device_open(const char *simd);
 /* Memory at one address for tests and kernels; NULL when there is none. */
 void *device_alloc(size_t bytes);
@@ -18,5 +19,6 @@ unsigned device_load(const char *head, const char *text, const size_t *start, un
 /* Why kernel k cannot be launched; NULL: it can. */
 const char *device_refusal(unsigned k);
 /* Runs kernel k to its end; false with *why set (valid until the next call). */
-bool device_launch(unsigned k, unsigned grid, unsigned block, const void *params, size_t bytes, const char **why);
+bool device_launch(
+	unsigned k, unsigned grid, unsigned block, const void *params, size_t bytes, const char **why);
 void device_close(void);

@@ -17,9 +17,10 @@
 enum { GROUP = 16, MAX_THREADS = 32, LOG = 512, TIME_LIMIT_S = 10, MAX_PARAMS = 64 };
 
 #define EACH_CALL(X)                                                                                         \
-	X(cuInit) X(cuDeviceGet) X(cuDeviceGetName) X(cuDevicePrimaryCtxRetain) X(cuCtxSetCurrent)           \
-	X(cuMemAllocManaged) X(cuModuleLoadDataEx) X(cuModuleGetFunction) X(cuLaunchKernel)                  \
-	X(cuStreamQuery) X(cuGetErrorName) X(cuDriverGetVersion)
+	X(cuInit)                                                                                            \
+	X(cuDeviceGet) X(cuDeviceGetName) X(cuDevicePrimaryCtxRetain) X(cuCtxSetCurrent)                     \
+		X(cuMemAllocManaged) X(cuModuleLoadDataEx) X(cuModuleGetFunction) X(cuLaunchKernel)          \
+			X(cuStreamQuery) X(cuGetErrorName) X(cuDriverGetVersion)
 #define X(f) static __typeof__(f) *p_##f;
 EACH_CALL(X)
 #undef X
@@ -28,7 +29,7 @@ static CUcontext context;
 static struct kernel {
 	CUfunction function;
 	char refusal[LOG];
-} *kernels;
+} * kernels;
 static struct {
 	const char *head, *text;
 	const size_t *start;
@@ -77,7 +78,8 @@ bool device_open(const char *simd)
 void *device_alloc(size_t bytes)
 {
 	CUdeviceptr p;
-	return good(p_cuMemAllocManaged(&p, bytes, CU_MEM_ATTACH_GLOBAL), "cuMemAllocManaged") ? (void *)p : NULL;
+	return good(p_cuMemAllocManaged(&p, bytes, CU_MEM_ATTACH_GLOBAL), "cuMemAllocManaged") ? (void *)p
+											       : NULL;
 }
 
 /* Kernels from..to in one module, or in smaller ones. */
@@ -153,7 +155,8 @@ const char *device_refusal(unsigned k)
 }
 
 /* A kernel that does not end, or that ends the context, ends the test: nothing can be run behind it. */
-bool device_launch(unsigned k, unsigned grid, unsigned block, const void *params, size_t bytes, const char **why)
+bool device_launch(
+	unsigned k, unsigned grid, unsigned block, const void *params, size_t bytes, const char **why)
 {
 	static char text[LOG];
 	char room[MAX_PARAMS];

@@ -25,6 +25,11 @@ bool device_open(const char *simd)
 	}
 	if (soft_mem_init(MEMORY))
 		return false;
+	char why[128];
+	if (!engine_set_check(getenv("SCUDAFS_SOFT_CHECK"), why, sizeof why)) {
+		printf("FAILED %s\n", why);
+		return false;
+	}
 	engine_init(1);
 	return true;
 }
@@ -55,7 +60,8 @@ const char *device_refusal(unsigned k)
 	return NULL;
 }
 
-bool device_launch(unsigned k, unsigned grid, unsigned block, const void *params, size_t bytes, const char **why)
+bool device_launch(
+	unsigned k, unsigned grid, unsigned block, const void *params, size_t bytes, const char **why)
 {
 	(void)bytes;
 	char name[16];

@@ -74,7 +74,8 @@ static struct line *find(struct line *from, unsigned n, const char *key)
 
 bool golden_open(void)
 {
-	const char *to = getenv("GOLDEN_WRITE"), *with = getenv("GOLDEN"), *differ = getenv("GOLDEN_DIFFERENCES");
+	const char *to = getenv("GOLDEN_WRITE"), *with = getenv("GOLDEN"),
+		   *differ = getenv("GOLDEN_DIFFERENCES");
 	if (to && !(out = fopen(to, "a"))) {
 		printf("FAILED %s: cannot be written\n", to);
 		return false;
@@ -192,8 +193,9 @@ bool golden_close(const char *prefix)
 			left++;
 		}
 	if (nlines)
-		printf("golden: %u cases as on a GPU, %u known to differ, %u not recorded, %u not valid there\n", equal,
-			listed, unknown, refused);
+		printf("golden: %u cases as on a GPU, %u known to differ, %u not recorded, %u not valid "
+		       "there\n",
+			equal, listed, unknown, refused);
 	for (unsigned k = 0; k < nlines; k++)
 		free(lines[k].text);
 	for (unsigned k = 0; k < ndifferences; k++)

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a real GPU gave for each case, kept in a file (tests/soft/golden): one line per case, fields separated by
- * tabs.
+/* What a real GPU gave for each case, kept in a file (tests/soft/golden): one line per case, fields separated
+ * by tabs.
  *
  *     E  key  inputs  results     exact: hashes of what went in and what came out
  *     A  key  inputs  words       approximation: the first GOLDEN_WORDS results
  *     R  key  reason              the GPU's assembler refuses the case
  *
- * The file that GOLDEN_WRITE names is appended to; the one that GOLDEN names is compared with. Cases that are not in
- * it are counted. Those that GOLDEN_DIFFERENCES lists (key, tab, reason) differ, and have to.
+ * The file that GOLDEN_WRITE names is appended to; the one that GOLDEN names is compared with. Cases that are
+ * not in it are counted. Those that GOLDEN_DIFFERENCES lists (key, tab, reason) differ, and have to.
  *
  * Thread rule: one thread. */
 #pragma once
