@@ -2,6 +2,7 @@
 /* The other end of devshim/nvml/pointers.c and of cached.c: NVML calls whose structs point at more, the wait for events, and what programs ask first.
  *
  * Thread rule: as exec.h. */
+#include <stddef.h>
 #include <string.h>
 
 #include "server/nvml.h"
@@ -15,6 +16,7 @@ CUresult serve_nvmlDeviceGetProcessesUtilizationInfo(struct exec *x);
 CUresult serve_nvmlDeviceGetRunningProcessDetailList(struct exec *x);
 CUresult serve_nvmlGpmMetricsGet(struct exec *x);
 CUresult serve_nvmlScudaDevices(struct exec *x);
+CUresult serve_nvmlGetVgpuCompatibility(struct exec *x);
 
 CUresult serve_nvmlEventSetWait_v2(struct exec *x)
 {
@@ -205,4 +207,37 @@ CUresult serve_nvmlScudaDevices(struct exec *x)
 	for (unsigned i = 0; i < count; i++)
 		put_known_device(x, i);
 	return CUDA_SUCCESS;
+}
+
+/* A struct of `fixed` bytes and as many opaque ones as the word at `size_at` says. NULL: it is not that. */
+static void *get_metadata(struct exec *x, size_t fixed, size_t size_at)
+{
+	size_t n;
+	const uint8_t *p = get_blob(&x->in, &n, fixed + LIMIT_METADATA);
+	unsigned opaque;
+	/* Not less than the whole struct, so that its last member is there. */
+	uint8_t *m = p && n >= fixed ? exec_alloc(x, fixed + LIMIT_METADATA) : NULL;
+
+	if (!m)
+		return NULL;
+	memset(m, 0, fixed + LIMIT_METADATA);
+	memcpy(m, p, n);
+	memcpy(&opaque, m + size_at, sizeof opaque);
+	return opaque == n - fixed ? m : NULL;
+}
+
+CUresult serve_nvmlGetVgpuCompatibility(struct exec *x)
+{
+	nvmlVgpuPgpuCompatibility_t c = {0};
+	void *vgpu = get_metadata(x, offsetof(nvmlVgpuMetadata_t, opaqueData), offsetof(nvmlVgpuMetadata_t, opaqueDataSize));
+	void *pgpu = get_metadata(x, offsetof(nvmlVgpuPgpuMetadata_t, opaqueData),
+			offsetof(nvmlVgpuPgpuMetadata_t, opaqueDataSize));
+	nvmlReturn_t r;
+
+	if (!vgpu || !pgpu || !get_end(&x->in))
+		return SERVE_BAD;
+	r = nvml.nvmlGetVgpuCompatibility(vgpu, pgpu, &c);
+	if (!r)
+		put_bytes(&x->out, &c, sizeof c);
+	return (CUresult)r;
 }

@@ -16,6 +16,7 @@
 #define LIMIT_NAME          128             /* bytes of an API name, a client name, a host name, without the NUL */
 #define LIMIT_STRING        (32u << 10)     /* bytes of any other string in a head */
 #define LIMIT_ARRAY         (1u << 20)      /* elements of an array parameter */
+#define LIMIT_METADATA      4096u           /* opaque bytes of NVML's metadata of a vGPU or its host */
 #define LIMIT_UNASKED       64              /* elements of an array whose room the program does not tell */
 #define LIMIT_BODIES        (1u << 16)      /* graphs of one conditional node */
 #define LIMIT_DEVICES       64              /* GPUs of one server */

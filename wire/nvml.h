@@ -459,7 +459,7 @@ nvmlReturn_t nvmlVgpuInstanceGetMetadata(nvmlVgpuInstance_t vgpuInstance, nvmlVg
 nvmlReturn_t nvmlDeviceGetVgpuMetadata(nvmlDevice_t device, nvmlVgpuPgpuMetadata_t *pgpuMetadata,
 		unsigned int *bufferSize) UNSUPPORTED("vGPU hosts are not remoted");
 nvmlReturn_t nvmlGetVgpuCompatibility(nvmlVgpuMetadata_t *vgpuMetadata, nvmlVgpuPgpuMetadata_t *pgpuMetadata,
-		nvmlVgpuPgpuCompatibility_t *compatibilityInfo) UNSUPPORTED("vGPU hosts are not remoted");
+		nvmlVgpuPgpuCompatibility_t *compatibilityInfo) HAND;
 nvmlReturn_t nvmlDeviceGetPgpuMetadataString(nvmlDevice_t device, char *pgpuMetadata,
 		unsigned int *bufferSize) UNSUPPORTED("not remoted");
 nvmlReturn_t nvmlDeviceGetVgpuSchedulerLog(nvmlDevice_t device, nvmlVgpuSchedulerLog_t *pSchedulerLog INOUT);

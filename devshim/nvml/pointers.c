@@ -3,6 +3,7 @@
  *
  * Thread rule: any thread; `units` has a lock. */
 #include <pthread.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <time.h>
 #include "devshim/nvml/call.h"
@@ -168,5 +169,26 @@ nvmlReturn_t nvmlGpmMetricsGet(nvmlGpmMetricsGet_t *get)
 		m->metricInfo.longName = keep_text(&c.in);
 		m->metricInfo.unit = keep_text(&c.in);
 	}
+	return nvml_remote(call_end(&c, r));
+}
+
+/* ---- metadata of vGPUs: structs that end in bytes which only NVML understands ---- */
+
+nvmlReturn_t nvmlGetVgpuCompatibility(nvmlVgpuMetadata_t *vgpu, nvmlVgpuPgpuMetadata_t *pgpu,
+		nvmlVgpuPgpuCompatibility_t *compatibility)
+{
+	struct call c;
+	int r = call_begin(&c, CALL_nvmlGetVgpuCompatibility);
+
+	if (r)
+		return nvml_local(r);
+	if (!vgpu || !pgpu || !compatibility || vgpu->opaqueDataSize > LIMIT_METADATA ||
+			pgpu->opaqueDataSize > LIMIT_METADATA)
+		return NVML_ERROR_INVALID_ARGUMENT;
+	put_bytes(&c.out, vgpu, offsetof(nvmlVgpuMetadata_t, opaqueData) + vgpu->opaqueDataSize);
+	put_bytes(&c.out, pgpu, offsetof(nvmlVgpuPgpuMetadata_t, opaqueData) + pgpu->opaqueDataSize);
+	r = call_wait(&c);
+	if (!r)
+		get_bytes(&c.in, compatibility, sizeof *compatibility);
 	return nvml_remote(call_end(&c, r));
 }
