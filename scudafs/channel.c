@@ -141,6 +141,11 @@ bool channel_has_news(const struct channel *c)
 	return head != atomic_load_explicit(&c->seen, memory_order_relaxed);
 }
 
+bool channel_is_empty(const struct channel *c)
+{
+	return atomic_load_explicit(&c->control->head, memory_order_acquire) == c->tail;
+}
+
 void channel_sleeps(struct channel *c, bool asleep)
 {
 	/* Ordered before the look at the head that follows; the program does it the other way round. */

@@ -30,6 +30,8 @@ bool channel_is_used(const struct channel *c);
 
 /* Has anything been appended since the last channel_take that found no more? Without a lock. */
 bool channel_has_news(const struct channel *c);
+/* Has all that was appended been taken? */
+bool channel_is_empty(const struct channel *c);
 /* The session's thread is about to sleep, or is awake. Without a lock. */
 void channel_sleeps(struct channel *c, bool asleep);
 /* A batch has come the other way: what was found before its turn may have its turn now. */

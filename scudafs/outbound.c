@@ -242,7 +242,7 @@ static void await(struct relay *r, struct request *q, struct answers *a)
 	if (inbound_give(r, q, a))
 		return;
 	/* A record in the ring may not have had its turn. */
-	bool unseen = r->channel && channel_is_used(r->channel);
+	bool unseen = r->channel && !channel_is_empty(r->channel);
 	if (r->error)
 		answers_add(a, q, -r->error);
 	else if (!unseen && !outbound_awaited(r, q->wait.seq))

@@ -181,8 +181,9 @@ static void expire(struct relay *r, uint64_t now, struct answers *a)
 static void look_for_acknowledgements(struct relay *r, uint64_t now)
 {
 	int left = 0;
-	if (r->written == r->acked || ioctl(stream_fd(r->stream), SIOCOUTQ, &left))
+	if (now == r->looked || r->written == r->acked || ioctl(stream_fd(r->stream), SIOCOUTQ, &left))
 		return;
+	r->looked = now;
 	uint64_t acked = r->written > (uint64_t)left ? r->written - (uint64_t)left : 0;
 	if (acked > r->acked && left >= BACKLOG)
 		r->alive = now;

@@ -108,7 +108,7 @@ struct relay {
 	struct direct direct;
 	bool bulky;                 /* the last frame was such a one: the next is, too, as a rule */
 	uint64_t spin_until;        /* us: what is expected comes so soon that sleeping is not worth it */
-	uint64_t acked, ping_at, pings, paused_at;
+	uint64_t looked, acked, ping_at, pings, paused_at;
 };
 
 static inline void answers_init(struct answers *a) { a->head = NULL, a->tail = &a->head; }

@@ -458,6 +458,20 @@ START_TEST(test_no_slots)
 }
 END_TEST
 
+/* A wait for an answer that nobody was asked for ends at once. */
+START_TEST(test_nothing_asked)
+{
+	uint8_t bytes[sizeof(struct frame) + sizeof(struct wish)];
+	struct wish w = {.thread = 1, .count = 1};
+	struct record r;
+	struct answer a;
+	fill(&r, bytes, FRAME_WAIT, &w);
+	ck_assert_int_eq(channel_wait(&r, 0, &a), 0);
+	ck_assert_int_eq(node_sleep(r.seq), 0);
+	ck_assert_int_eq(channel_await(r.seq + 5, 0, &a), -EPROTO);
+}
+END_TEST
+
 /* The session ends: posts and waits say so. */
 START_TEST(test_end)
 {
@@ -584,6 +598,7 @@ int main(void)
 	tcase_add_loop_test(t, test_threads, 0, 2);
 	tcase_add_test(t, test_full);
 	tcase_add_test(t, test_no_slots);
+	tcase_add_test(t, test_nothing_asked);
 	tcase_add_test(t, test_end);
 	tcase_add_loop_test(u, test_bad_segment, 0, sizeof bad / sizeof *bad);
 	tcase_add_loop_test(u, test_bad_head, 0, sizeof heads / sizeof *heads);
