@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
+# also: fuse
 # scudafs run --stats counts every call once, in the class in which it was answered, however the program ends; the tree's own counters agree; a trace has a
 # line for each call.
 . "$(dirname "$0")/lib.sh"

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
+# also: fuse
 # In a steady state nothing waits for the server: ten more steps of a program that launches, copies to the device, records events and asks what frameworks ask
 # cost no round trip, and with a read-back in each exactly ten. And the start: round trips ahead of the first kernel.
 . "$(dirname "$0")/lib.sh"
