@@ -18,11 +18,13 @@ static void all_lanes(struct decoder *d)
 static bool shape(struct decoder *d, struct matrix_op *x)
 {
 	static const struct {
-		uint8_t mod, m, n, k;
+		uint8_t mod, m, n;
+		uint16_t k;
 	} t[] = {{MOD_M16N16K16, 16, 16, 16}, {MOD_M8N32K16, 8, 32, 16}, {MOD_M32N8K16, 32, 8, 16},
 		{MOD_M8N8K4, 8, 8, 4}, {MOD_M16N8K4, 16, 8, 4}, {MOD_M16N8K8, 16, 8, 8},
 		{MOD_M16N8K16, 16, 8, 16}, {MOD_M16N8K32, 16, 8, 32}, {MOD_M8N8K16, 8, 8, 16},
-		{MOD_M16N16K8, 16, 16, 8}, {MOD_M8N8K32, 8, 8, 32}, {MOD_M16N8K64, 16, 8, 64}};
+		{MOD_M16N16K8, 16, 16, 8}, {MOD_M8N8K32, 8, 8, 32}, {MOD_M16N8K64, 16, 8, 64},
+		{MOD_M8N8K32B, 8, 8, 128}, {MOD_M16N8K128, 16, 8, 128}, {MOD_M16N8K256, 16, 8, 256}};
 	for (unsigned i = 0; i < sizeof t / sizeof *t; i++)
 		if (has(d, t[i].mod)) {
 			x->m = t[i].m;
@@ -52,22 +54,38 @@ static bool fragment(
 static bool known_type(unsigned t)
 {
 	return t == T_F16 || t == T_BF16 || t == T_TF32 || t == T_F32 || t == T_F64 || t == T_S8 ||
-	       t == T_U8 || t == T_S4 || t == T_U4 || t == T_S32;
+	       t == T_U8 || t == T_S4 || t == T_U4 || t == T_S32 || t == T_B1 || t == T_E4M3 || t == T_E5M2;
 }
 
 static bool enough(const struct fragment *f, unsigned elements)
 {
 	unsigned b = f->type == T_U4 || f->type == T_S4 ? 4
+		     : f->type == T_B1                  ? 1
 		     : f->type == T_TF32                ? 32
 							: ptx_type_bytes(f->type) * 8;
 	return f->n * (b > 32 ? 1 : 32 / b) * LANES >= elements;
+}
+
+/* A's layout is named first. */
+static void layouts(const struct ptx_mnem *m, struct matrix_op *x)
+{
+	unsigned n = 0;
+	for (unsigned k = 0; k < m->nmods; k++) {
+		if (m->mods[k] != MOD_ROW && m->mods[k] != MOD_COL)
+			continue;
+		if (n++ == 0)
+			x->a_column = m->mods[k] == MOD_COL;
+		else
+			x->b_row = m->mods[k] == MOD_ROW;
+	}
 }
 
 static bool multiply(struct decoder *d, bool fixed)
 {
 	static const uint8_t known[] = {MOD_SYNC, MOD_ALIGNED, MOD_MMA, MOD_ROW, MOD_COL, MOD_SATFINITE,
 		MOD_M16N16K16, MOD_M8N32K16, MOD_M32N8K16, MOD_M8N8K4, MOD_M16N8K4, MOD_M16N8K8, MOD_M16N8K16,
-		MOD_M16N8K32, MOD_M8N8K16, MOD_M16N16K8, MOD_M8N8K32, MOD_M16N8K64, MOD_RN};
+		MOD_M16N8K32, MOD_M8N8K16, MOD_M16N16K8, MOD_M8N8K32, MOD_M16N8K64, MOD_RN, MOD_M8N8K32B,
+		MOD_M16N8K128, MOD_M16N8K256, MOD_XOR, MOD_AND, MOD_POPC};
 	const struct ptx_insn *i = d->i;
 	const struct ptx_mnem *m = i->m;
 	struct matrix_op *x = arena_alloc(d->m->arena, sizeof *x);
@@ -78,14 +96,21 @@ static bool multiply(struct decoder *d, bool fixed)
 	x->saturate = has(d, MOD_SATFINITE);
 	unsigned dt = m->types[0], at = m->ntypes == 4 ? m->types[1] : T_F16,
 		 bt = m->ntypes == 4 ? m->types[2] : T_F16, ct = m->types[m->ntypes - 1];
-	if (!known_type(dt) || !known_type(at) || !known_type(bt) || !known_type(ct) ||
-		(fixed && at == T_F16 && x->k == 4))
+	if (!known_type(dt) || !known_type(at) || !known_type(bt) || !known_type(ct))
 		return false;
+	x->bit = !has(d, MOD_POPC) ? BIT_NONE : has(d, MOD_XOR) ? BIT_XOR : has(d, MOD_AND) ? BIT_AND : BIT_NONE;
+	if ((at == T_B1) != (x->bit != BIT_NONE) || (at == T_B1) != (bt == T_B1))
+		return false;
+	if (fixed && at == T_F16 && x->k == 4) {
+		x->quads = true;
+		layouts(m, x);
+	}
 	if (!fragment(d, &x->a, &i->op[1], at, false) || !fragment(d, &x->b, &i->op[2], bt, false) ||
 		!fragment(d, &x->c, &i->op[3], ct, false) || !fragment(d, &x->d, &i->op[0], dt, true))
 		return false;
-	if (!enough(&x->a, x->m * x->k) || !enough(&x->b, x->k * x->n) || !enough(&x->c, x->m * x->n) ||
-		!enough(&x->d, x->m * x->n))
+	unsigned times = x->quads ? 4 : 1; /* products of one instruction */
+	if (!enough(&x->a, x->m * x->k * times) || !enough(&x->b, x->k * x->n * times) ||
+		!enough(&x->c, x->m * x->n * times) || !enough(&x->d, x->m * x->n * times))
 		return false;
 	emit_x(d, x_mma)->p = x;
 	return true;
@@ -111,7 +136,7 @@ static bool load_store(struct decoder *d)
 	struct matrix_op *x = arena_alloc(d->m->arena, sizeof *x);
 	static const uint8_t known[] = {MOD_SYNC, MOD_ALIGNED, MOD_LOAD, MOD_STORE, MOD_ROW, MOD_COL,
 		MOD_AFRAG, MOD_BFRAG, MOD_CFRAG, MOD_DFRAG, MOD_M16N16K16, MOD_M8N32K16, MOD_M32N8K16,
-		MOD_M8N8K4, MOD_M16N16K8, MOD_M8N8K32};
+		MOD_M8N8K4, MOD_M16N16K8, MOD_M8N8K32, MOD_M8N8K32B};
 	if (!x || !shape(d, x) || i->nop < 2 || i->nop > 3 || m->ntypes != 1 || !known_type(m->types[0]) ||
 		!only_mods(m, known, sizeof known))
 		return false;

@@ -12,7 +12,7 @@ enum { ILLEGAL_ADDRESS = 700, MISALIGNED_ADDRESS = 716, MAX_SIDE = 64 };
 
 static unsigned bits_of(unsigned t)
 {
-	return t == T_U4 || t == T_S4 ? 4 : t == T_TF32 ? 32 : ptx_type_bytes(t) * 8;
+	return t == T_U4 || t == T_S4 ? 4 : t == T_B1 ? 1 : t == T_TF32 ? 32 : ptx_type_bytes(t) * 8;
 }
 
 static uint64_t *where(struct warp *w, const struct fragment *f, unsigned bit, uint32_t lane, unsigned *shift)
@@ -55,6 +55,8 @@ static double as_double(unsigned t, uint64_t v)
 	case T_BF16: return b2f((uint32_t)v);
 	case T_TF32: return bits_f32((uint32_t)v & ~0x1fffu);
 	case T_F32: return bits_f32((uint32_t)v);
+	case T_E4M3: return e4m32f((uint32_t)v);
+	case T_E5M2: return e5m22f((uint32_t)v);
 	default: return bits_f64(v);
 	}
 }
@@ -66,6 +68,7 @@ static int64_t as_int(unsigned t, uint64_t v)
 	case T_U8: return (uint8_t)v;
 	case T_S4: return (int64_t)(v << 60) >> 60;
 	case T_U4: return (int64_t)(v & 15);
+	case T_B1: return (int64_t)(v & 1);
 	default: return (int32_t)v;
 	}
 }
@@ -161,7 +164,8 @@ static void multiply_int(struct warp *w, const struct matrix_op *x)
 	for (unsigned i = 0; i < x->m; i++)
 		for (unsigned j = 0; j < x->n; j++)
 			for (unsigned k = 0; k < x->k; k++)
-				c[i * x->n + j] += a[i * x->k + k] * b[k * x->n + j];
+				c[i * x->n + j] += x->bit == BIT_XOR ? a[i * x->k + k] ^ b[k * x->n + j]
+								     : a[i * x->k + k] * b[k * x->n + j];
 	unsigned row, col;
 	for (uint32_t l = 0; l < LANES; l++)
 		for (unsigned i = 0; i < elements(&x->d); i++)
@@ -172,11 +176,62 @@ static void multiply_int(struct warp *w, const struct matrix_op *x)
 			}
 }
 
+/* Where element i of a lane is in its product, which the lanes 4 q to 4 q + 3 and those 16 above share. */
+static void quad_place(const struct matrix_op *x, int which, unsigned type, unsigned i, uint32_t lane, unsigned *row,
+	unsigned *col)
+{
+	unsigned in = lane & 3, upper = lane >= 16 ? 4 : 0;
+	if (which == FRAG_A) {
+		*row = (x->a_column ? i : in) + upper;
+		*col = x->a_column ? in : i;
+	} else if (which == FRAG_B) {
+		*row = x->b_row ? in : i;
+		*col = (x->b_row ? i : in) + upper;
+	} else if (type == T_F16) {
+		*row = in + upper;
+		*col = i;
+	} else {
+		*row = (lane & 1) + (i & 2) + upper;
+		*col = (i & 4) + (lane & 2) + (i & 1);
+	}
+}
+
+/* mma.m8n8k4 of halves: four products of 8 by 8 by 4. */
+static void multiply_quads(struct warp *w, const struct matrix_op *x)
+{
+	const struct fragment *f[3] = {&x->a, &x->b, &x->c};
+	for (unsigned q = 0; q < 4; q++) {
+		double m[3][8][8];
+		unsigned row, col;
+		for (uint32_t k = 0; k < 8; k++) {
+			uint32_t l = q * 4 + (k & 3) + (k & 4) * 4;
+			for (int which = 0; which < 3; which++)
+				for (unsigned i = 0; i < (which == FRAG_C ? 8u : 4u); i++) {
+					quad_place(x, which, f[which]->type, i, l, &row, &col);
+					m[which][row][col] = as_double(f[which]->type, get_raw(w, f[which], i, l));
+				}
+		}
+		for (unsigned i = 0; i < 8; i++)
+			for (unsigned j = 0; j < 8; j++)
+				for (unsigned k = 0; k < 4; k++)
+					m[2][i][j] = __builtin_fma(m[0][i][k], m[1][k][j], m[2][i][j]);
+		for (uint32_t k = 0; k < 8; k++) {
+			uint32_t l = q * 4 + (k & 3) + (k & 4) * 4;
+			for (unsigned i = 0; i < 8; i++) {
+				quad_place(x, FRAG_C, x->d.type, i, l, &row, &col);
+				put_raw(w, &x->d, i, l, rounded(x->d.type, m[2][row][col]));
+			}
+		}
+	}
+}
+
 const struct op *x_mma(struct warp *w, const struct op *o)
 {
 	const struct matrix_op *x = o->p;
 	unsigned t = x->a.type;
-	if (t == T_F16 || t == T_BF16 || t == T_TF32 || t == T_F64)
+	if (x->quads)
+		multiply_quads(w, x);
+	else if (t == T_F16 || t == T_BF16 || t == T_TF32 || t == T_F64 || t == T_E4M3 || t == T_E5M2)
 		multiply_float(w, x);
 	else
 		multiply_int(w, x);
@@ -234,7 +289,7 @@ static const struct op *move_fragment(struct warp *w, const struct op *o, bool l
 				continue;
 			}
 			memcpy(&v, p, b < 8 ? 1 : b / 8);
-			put_raw(w, f, i, l, b < 8 ? v >> (e * b % 8) & 15 : v);
+			put_raw(w, f, i, l, b < 8 ? v >> (e * b % 8) & ((1u << b) - 1) : v);
 		}
 	return o + 1;
 }

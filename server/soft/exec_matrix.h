@@ -8,15 +8,18 @@
 
 enum { MATRIX_SLOTS = 16 };
 enum { FRAG_A, FRAG_B, FRAG_C };
+enum { BIT_NONE, BIT_XOR, BIT_AND };
 
 struct fragment {
 	uint8_t n, type;
 	uint32_t slot[MATRIX_SLOTS];
 };
 struct matrix_op {
-	uint8_t m, n, k;
+	uint16_t m, n, k;
 	bool fixed; /* mma: the layout that PTX prescribes; wmma: the engine's own */
 	bool saturate;
+	bool quads, a_column, b_row; /* mma.m8n8k4 of halves: four products, and the layouts of A and B */
+	uint8_t bit; /* of single bits: BIT_... */
 	struct fragment d, a, b, c;
 	/* loads and stores */
 	uint8_t which; /* FRAG_* */

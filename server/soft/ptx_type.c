@@ -114,6 +114,8 @@ static const struct {
 	[T_TEXREF] = {"texref", 8},
 	[T_SAMPLERREF] = {"samplerref", 8},
 	[T_SURFREF] = {"surfref", 8},
+	[T_E4M3] = {"e4m3", 1},
+	[T_E5M2] = {"e5m2", 1},
 };
 
 unsigned ptx_type_bytes(enum ptx_type t)

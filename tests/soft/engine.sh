@@ -41,7 +41,9 @@ for simd in sse2 avx2 avx512; do
 	"$tmp/shape" $simd
 done
 build cluster tests/soft/engine/check_cluster.c
+build matrix tests/soft/engine/check_matrix.c
 "$tmp/cluster"
+"$tmp/matrix"
 # The same with every access looked at: nothing changes, and nothing is reported.
 for t in memory warp shape; do
 	SCUDAFS_SOFT_CHECK=all "$tmp/$t" avx2 >"$tmp/said" 2>&1 || { cat "$tmp/said"; exit 1; }
