@@ -51,7 +51,9 @@ for t in memory warp shape; do
 done
 build mutate tests/soft/engine/check_mutate.c
 "$tmp/insn" text "$tmp/insn.ptx"
-"$tmp/mutate" "${MUTATE_COUNT:-20000}" tests/soft/engine/*.ptx "$tmp/insn.ptx"
+"$tmp/cluster" text >"$tmp/cluster.ptx"
+"$tmp/matrix" text >"$tmp/matrix.ptx"
+"$tmp/mutate" "${MUTATE_COUNT:-20000}" tests/soft/engine/*.ptx "$tmp"/{insn,cluster,matrix}.ptx
 if command -v nvcc >/dev/null; then
 	build kernels tests/soft/engine/check_kernels.c
 	for arch in 75 90; do

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* mma in every shape and type: the registers of a warp are filled from matrices by the layouts that the PTX manual
- * gives, and the product of the matrices is compared with what is in the registers behind the instruction.
+ * gives, and the product of the matrices is compared with what is in the registers behind the instruction. `check_matrix text` prints
+ * the kernels.
  *
  * Thread rule: one thread. */
 #include <math.h>

@@ -176,11 +176,12 @@ static void launch(const struct engine_function *f, uint64_t buffer)
 	struct engine_launch l = {.function = f,
 		.grid = {random_below(8) ? 1 : 2, 1, 1},
 		.block = {random_below(2) ? 64 : 37, 1, 1},
-		.cluster = {1, 1, 1},
+		.cluster = {random_below(8) ? 1 : 2, 1, 1},
 		.dynamic_shared = 64,
 		.params = params,
 		.time_limit_s = 0.02,
 		.cooperative = !random_below(8)};
+	l.grid[0] *= l.cluster[0];
 	struct engine_error error;
 	engine_launch(&l, &error);
 }
