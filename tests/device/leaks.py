@@ -104,6 +104,7 @@ def libraries():
 
 def frameworks():
     used = []
+    os.environ["TORCHINDUCTOR_COMPILE_THREADS"] = "1"  # else as many processes as there are processors, each time
     import torch
 
     x = torch.randn(512, 512, device="cuda")

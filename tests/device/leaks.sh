@@ -1,21 +1,21 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# A hundred processes through one mount, a few at a time, each of which loads and uses all libraries (leaks.py), every fourth the frameworks too; every other
+# A hundred processes through one mount, a few at a time, each of which loads and uses all libraries (leaks.py), every eighth the frameworks instead; every other
 # one is killed in the middle of its work. Afterwards there must be no session, no process of the server's, no descriptor and no memory more than before:
 # on the device, in the server, in the daemon.
 #
 #     tests/device/leaks.sh [COUNT]
 #
-# Variables: B, PYTHON, SCUDAFS_TEST_DRIVER (auto), JOBS (half the processors), SECONDS_IN_ALL (150: what has not begun then is not begun, and told),
-# FRAMEWORKS_EVERY (4; 0: never), RESULTS (a folder for the outputs).
+# Variables: B, PYTHON, SCUDAFS_TEST_DRIVER (auto), JOBS (three quarters of the processors), SECONDS_IN_ALL (150: what has not begun then is not begun, and told),
+# FRAMEWORKS_EVERY (8; 0: never), RESULTS (a folder for the outputs).
 set -u -o pipefail
 cd "$(dirname "$0")/../.." || exit 1
 B=$(realpath -m "${B:-build}")
 PYTHON=${PYTHON:-python3}
 COUNT=${1:-100}
-JOBS=${JOBS:-$((($(nproc) + 1) / 2))}
+JOBS=${JOBS:-$((($(nproc) * 3 + 3) / 4))}
 IN_ALL=${SECONDS_IN_ALL:-150}
-EVERY=${FRAMEWORKS_EVERY:-4}
+EVERY=${FRAMEWORKS_EVERY:-8}
 work=$(mktemp -d)
 results=${RESULTS:-$work/results}
 mnt=$work/mnt
@@ -47,11 +47,11 @@ kind_of() # NUMBER
 {
 	[ "$EVERY" != 0 ] && [ $(($1 % EVERY)) = 0 ] && echo frameworks || echo libraries
 }
-one() # NUMBER: odd ones are killed; a line with how it ended
+one() # NUMBER: every other one is killed, of both kinds; a line with how it ended
 {
 	local kind used=$work/used.$1 code
 	kind=$(kind_of "$1")
-	if [ $(($1 / 4 % 2)) = 0 ]; then
+	if [ $((($1 + $1 / (EVERY > 0 ? EVERY : 1000)) % 2)) = 0 ]; then
 		timeout -k 2 90 "$B/bin/scudafs" run --mount "$mnt" -- "$PYTHON" tests/device/leaks.py "$kind" >"$work/out.$1" 2>"$work/err.$1" </dev/null
 		code=$?
 		[ $code = 0 ] && echo "ended $kind: $(cat "$work/out.$1")" || echo "FAILED $kind $1: status $code: $(grep . "$work/err.$1" | tail -n 2 | tr '\n' ' ' | cut -c1-300)"
@@ -59,7 +59,7 @@ one() # NUMBER: odd ones are killed; a line with how it ended
 		timeout -s KILL 90 "$B/bin/scudafs" run --mount "$mnt" -- "$PYTHON" tests/device/leaks.py "$kind" "$used" >"$work/out.$1" 2>"$work/err.$1" </dev/null &
 		code=$!
 		# Half of these while they start, at a moment of its own each; the others while they work.
-		if [ $(($1 / 2 % 2)) = 0 ]; then
+		if [ $(($1 / 3 % 2)) = 0 ]; then
 			sleep "$(($1 * 37 % 40 / 10)).$(($1 * 37 % 10))"
 		else
 			for ((i = 0; i < 800; i++)); do
@@ -105,7 +105,7 @@ state()
 
 children=$(pgrep -P "$server" | wc -l)
 one 0 | tee "$work/first" # what is loaded once and kept is kept before the count begins
-[ "$EVERY" = 0 ] || one 1
+[ "$EVERY" = 0 ] || one 2
 grep -q FAILED "$work/first" && exit 1
 for ((i = 0; i < 200; i++)); do
 	quiet && break
