@@ -46,7 +46,7 @@ if wants network; then
 	at_exit stop $!
 	within 5 test -s "$work/echo.port" || fail "tcp serve"
 	native "$work/slow.native" 60 "$micro" slow
-	! wants torch || native "$work/quick.native" 60 "$python" "$framework" --quick start resnet gpt2
+	! wants torch || native "$work/quick.native" 90 "$python" "$framework" --quick start resnet gpt2
 	for ms in ${TABLE_RTTS:-0.2 1 10 30}; do
 		delay=$(awk -v ms="$ms" 'BEGIN { printf "%d", ms * 500 }')
 		start_proxy through "127.0.0.1:$(cat "$work/echo.port")" --delay-us "$delay"
@@ -58,7 +58,7 @@ if wants network; then
 		keep ours "net$ms/" "$work/slow"
 		keep native "net$ms/" "$work/slow.native"
 		if wants torch && [[ " ${TABLE_TORCH_RTTS:-1 10} " == *" $ms "* ]]; then
-			mounted "$work/quick" 90 "$python" "$framework" --quick start resnet gpt2
+			mounted "$work/quick" 120 "$python" "$framework" --quick start resnet gpt2
 			keep ours "net$ms/" "$work/quick"
 			keep native "net$ms/" "$work/quick.native"
 		fi
