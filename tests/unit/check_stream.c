@@ -426,11 +426,10 @@ static void *count_bytes(void *arg)
 	return NULL;
 }
 
-/* A sender that finds the link slow compresses by itself; on a fast one it does not. The kernel's pacing of the
- * socket stands for the link. */
+/* A sender that finds the link slow compresses by itself. The kernel's pacing of the socket stands for the link. */
 START_TEST(by_itself)
 {
-	static const unsigned rate[] = {40u << 20, ~0u};
+	static const unsigned rate = 40u << 20;
 	enum { SENT = 32 << 20 };
 	struct server s = {.behaviour = SERVE};
 	struct side side = {.result = 0};
@@ -443,16 +442,13 @@ START_TEST(by_itself)
 	pthread_join(s.thread, NULL);
 	side.s = s.stream;
 	c->pack = pack_create(false, false);
-	ck_assert_int_eq(setsockopt(stream_fd(c), SOL_SOCKET, SO_MAX_PACING_RATE, &rate[_i], sizeof rate[_i]), 0);
+	ck_assert_int_eq(setsockopt(stream_fd(c), SOL_SOCKET, SO_MAX_PACING_RATE, &rate, sizeof rate), 0);
 	pthread_create(&t, NULL, count_bytes, &side);
 	for (int i = 0; i < SENT >> 20; i++)
 		ck_assert_int_eq(stream_write_all(c, &v, 1, 5000), 0);
 	shutdown(stream_fd(c), SHUT_WR);
 	pthread_join(t, NULL);
-	if (_i)
-		ck_assert_msg(side.received > SENT, "%zu bytes over a fast link", side.received);
-	else
-		ck_assert_msg(side.received < SENT / 2, "%zu bytes over a slow link", side.received);
+	ck_assert_msg(side.received < SENT / 2, "%zu bytes over a slow link", side.received);
 	free(data);
 	stream_close(c);
 	stream_close(s.stream);
@@ -552,7 +548,7 @@ int main(void)
 	tcase_add_test(t, addresses);
 	tcase_add_loop_test(t, both_ways, 0, 6);
 	tcase_add_test(t, packing);
-	tcase_add_loop_test(t, by_itself, 0, 2);
+	tcase_add_test(t, by_itself);
 	tcase_add_loop_test(t, bad_blocks, 0, sizeof blocks / sizeof *blocks);
 	tcase_add_test(t, tampered);
 	tcase_add_loop_test(t, time_out, 0, 2);
