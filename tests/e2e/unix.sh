@@ -67,8 +67,8 @@ if [ "$(id -u)" = 0 ] && command -v setpriv >/dev/null && setpriv --reuid 65534 
 	chown 65534 "$reach/nobody"
 	touch "$work/port"
 	for folder in anyone nobody; do
-		as_nobody env HOME=/nonexistent XDG_CACHE_HOME=/nonexistent "$bin/scuda-server" --ready-fd 3 --driver soft --listen "unix:$reach/$folder/s" \
-			3>"$work/port" 2>>"$work/server.log" &
+		HOME=/nonexistent XDG_CACHE_HOME=/nonexistent setpriv --reuid 65534 --regid 65534 --clear-groups "$bin/scuda-server" --ready-fd 3 \
+			--driver soft --listen "unix:$reach/$folder/s" 3>"$work/port" 2>>"$work/server.log" &
 		server=$!
 		at_exit stop "$server"
 		within 10 server_is_up || fail "nobody's server is not up"
@@ -82,6 +82,7 @@ if [ "$(id -u)" = 0 ] && command -v setpriv >/dev/null && setpriv --reuid 65534 
 			stop_mount
 		fi
 		stop "$server"
+		[ -e "$reach/$folder/s" ] && fail "nobody's server left its socket: was it stopped?"
 		: >"$work/port"
 	done
 fi
