@@ -32,7 +32,7 @@ struct function {
 	bool once, foreign;
 };
 
-/* A host function of the application whose turn has come. */
+/* A function whose turn has come. */
 struct turn {
 	struct turn *next;
 	struct function fn;
@@ -40,21 +40,25 @@ struct turn {
 	uint64_t value[UPCALL_VALUES];
 };
 
+/* Those that one thread runs, in their order. Functions of the application and our own have a thread each, and
+ * neither is the one that reads upcalls: an upcall may bring bytes for which the answer waits that a function of
+ * ours waits for, and one of the application may block. */
+struct turns { struct turn *first, **end; pthread_cond_t came; };
+
 static struct {
 	pthread_mutex_t lock;
 	pthread_cond_t printed_more;
 	bool started;
-	struct turn *turns, **turns_end;
-	pthread_cond_t turn_came;
+	struct turns foreign, own;
 	bool over;                  /* the session: nothing is run any more */
 	uint16_t printed;           /* OUTPUT frames written, as in REPLY's `call` */
 	uint64_t last;
 	struct function *bucket[BUCKETS];
 } upcall = {.lock = PTHREAD_MUTEX_INITIALIZER, .printed_more = PTHREAD_COND_INITIALIZER,
-		.turns_end = &upcall.turns,
-	.turn_came = PTHREAD_COND_INITIALIZER};
+	.foreign = {.end = &upcall.foreign.first, .came = PTHREAD_COND_INITIALIZER},
+	.own = {.end = &upcall.own.first, .came = PTHREAD_COND_INITIALIZER}};
 static _Thread_local bool inside __attribute__((tls_model("initial-exec")));
-static uint64_t values[UPCALL_VALUES];  /* of the turn under way; its thread's */
+static _Thread_local uint64_t values[UPCALL_VALUES] __attribute__((tls_model("initial-exec")));  /* of the turn under way; its thread's */
 
 static void print(int fd, const uint8_t *p, size_t n)
 {
@@ -98,24 +102,25 @@ static bool queue_turn(const struct function *fn, uint64_t seq, const uint64_t *
 	*t = (struct turn){.fn = *fn, .seq = seq};
 	memcpy(t->value, value, sizeof t->value);
 	pthread_mutex_lock(&upcall.lock);
-	*upcall.turns_end = t;
-	upcall.turns_end = &t->next;
-	pthread_cond_signal(&upcall.turn_came);
+	struct turns *q = fn->foreign ? &upcall.foreign : &upcall.own;
+	*q->end = t;
+	q->end = &t->next;
+	pthread_cond_signal(&q->came);
 	pthread_mutex_unlock(&upcall.lock);
 	return true;
 }
 
-/* The thread of the application's host functions. */
-static void *turns(void *unused)
+static void *turns(void *arg)
 {
+	struct turns *q = arg;
 	inside = true;
 	for (;;) {
 		pthread_mutex_lock(&upcall.lock);
-		while (!upcall.turns && !upcall.over)
-			pthread_cond_wait(&upcall.turn_came, &upcall.lock);
-		struct turn *t = upcall.turns;
-		if (t && !(upcall.turns = t->next))
-			upcall.turns_end = &upcall.turns;
+		while (!q->first && !upcall.over)
+			pthread_cond_wait(&q->came, &upcall.lock);
+		struct turn *t = q->first;
+		if (t && !(q->first = t->next))
+			q->end = &q->first;
 		bool over = upcall.over;
 		pthread_mutex_unlock(&upcall.lock);
 		if (!over && t) {
@@ -127,7 +132,7 @@ static void *turns(void *unused)
 		}
 		free(t);
 		if (over && !t)
-			return unused;
+			return NULL;
 	}
 }
 
@@ -145,13 +150,9 @@ static int run(const struct frame *f, const uint8_t *head, const uint8_t *bulk)
 		return (int)used;
 	transfer_settle((uint32_t)f->ctx);
 	struct function fn;
-	if (take(id, &fn)) {
-		if (fn.foreign)
-			return queue_turn(&fn, f->seq, value) ? 0 : -ENOMEM;
-		fn.run(fn.arg);
-	} else {
-		log_warning("the server asks for a host function that is gone: %llu", (unsigned long long)id);
-	}
+	if (take(id, &fn))
+		return queue_turn(&fn, f->seq, value) ? 0 : -ENOMEM;
+	log_warning("the server asks for a host function that is gone: %llu", (unsigned long long)id);
 	return channel_upcall_done(f->seq);
 }
 
@@ -203,7 +204,8 @@ static void *upcalls(void *buffer)
 	pthread_mutex_lock(&upcall.lock);
 	upcall.over = true;
 	pthread_cond_broadcast(&upcall.printed_more);
-	pthread_cond_broadcast(&upcall.turn_came);
+	pthread_cond_broadcast(&upcall.foreign.came);
+	pthread_cond_broadcast(&upcall.own.came);
 	pthread_mutex_unlock(&upcall.lock);
 	free(buffer);
 	return NULL;
@@ -215,7 +217,8 @@ static bool start(void)
 	if (upcall.started)
 		return true;
 	void *buffer = malloc(BUFFER);
-	if (buffer && process_thread(turns, NULL, 0, "scuda-host") == 0 &&
+	if (buffer && process_thread(turns, &upcall.foreign, 0, "scuda-host") == 0 &&
+			process_thread(turns, &upcall.own, 0, "scuda-copy") == 0 &&
 			process_thread(upcalls, buffer, 0, "scuda-upcall") == 0)
 		return upcall.started = true;
 	free(buffer);
