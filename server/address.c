@@ -82,7 +82,8 @@ static void remove_stale(const struct sockaddr_un *a)
 
 	if (lstat(a->sun_path, &st) || !S_ISSOCK(st.st_mode))
 		return;
-	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	/* Whoever listens there and takes nobody in must not keep us. */
+	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (fd < 0)
 		return;
 	if (connect(fd, (const struct sockaddr *)a, sizeof *a) && errno == ECONNREFUSED)

@@ -16,6 +16,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/signalfd.h>
@@ -30,6 +31,7 @@
 #include "server/report.h"
 #include "server/session.h"
 #include "server/share.h"
+#include "wire/fds.h"
 #include "wire/keys.h"
 #include "wire/log.h"
 #include "wire/transport.h"
@@ -94,24 +96,11 @@ static void child_begin(int keep, int also, const char *name)
 
 static void monitor_order(enum monitor_order_kind kind, unsigned value, int fd)
 {
-	union { struct cmsghdr align; char bytes[CMSG_SPACE(sizeof(int))]; } control = {0};
 	struct monitor_order order = {.kind = kind, .value = value};
-	struct iovec v = {&order, sizeof order};
-	struct msghdr m = {.msg_iov = &v, .msg_iovlen = 1};
+	int r = l.monitor_fd < 0 ? 0 : fds_send(l.monitor_fd, &order, sizeof order, &fd, fd >= 0, MSG_DONTWAIT);
 
-	if (fd >= 0) {
-		struct cmsghdr *c;
-
-		m.msg_control = &control;
-		m.msg_controllen = sizeof control;
-		c = CMSG_FIRSTHDR(&m);
-		c->cmsg_level = SOL_SOCKET;
-		c->cmsg_type = SCM_RIGHTS;
-		c->cmsg_len = CMSG_LEN(sizeof fd);
-		memcpy(CMSG_DATA(c), &fd, sizeof fd);
-	}
-	if (l.monitor_fd >= 0 && sendmsg(l.monitor_fd, &m, MSG_NOSIGNAL | MSG_DONTWAIT) < 0)
-		log_warning("the monitor does not listen: %m");
+	if (r)
+		log_errno(r, "the monitor does not listen: %m");
 }
 
 static void monitor_start(void)
@@ -179,25 +168,25 @@ static void tell_ready(void)
 	close(l.options->ready_fd);
 }
 
-/* One packet; false when no more is there. */
-static bool monitor_event(void)
+/* One packet. Its bytes, or 0 when nothing more is to be had. */
+static size_t monitor_event(void)
 {
 	static union { struct monitor_ready ready; struct share_message share; } u;
 	struct monitor_ready *const r = &u.ready;
 	ssize_t n = recv(l.monitor_fd, &u, sizeof u, MSG_DONTWAIT);
 
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
-		return false;
+		return 0;
 	if (n == sizeof u.share) {
 		share_monitor(&u.share);
-		return true;
+		return (size_t)n;
 	}
 	if (n < (ssize_t)offsetof(struct monitor_ready, blob) ||
 			r->blob_len != n - offsetof(struct monitor_ready, blob)) {
 		/* Its end; SIGCHLD follows. */
 		close(l.monitor_fd);
 		l.monitor_fd = -1;
-		return false;
+		return 0;
 	}
 	r->text[sizeof r->text - 1] = 0;
 	r->choice.path[sizeof r->choice.path - 1] = 0;
@@ -206,7 +195,7 @@ static bool monitor_event(void)
 		/* At the start this is a mistake that the user must know; later a driver may come back. */
 		if (!l.ready_told)
 			l.status = 1;
-		return false;
+		return 0;
 	}
 	l.snapshot = *r;
 	l.snapshot_there = true;
@@ -214,7 +203,19 @@ static bool monitor_event(void)
 	log_info("driver: %s", r->text);
 	if (!l.ready_told)
 		tell_ready();
-	return true;
+	return (size_t)n;
+}
+
+/* What is there now, and no more: mounts may tell without end. */
+static void monitor_events(void)
+{
+	int due = 0;
+	size_t n = 1;
+
+	if (ioctl(l.monitor_fd, FIONREAD, &due) || !due)
+		monitor_event();        /* its end, or an error, is no byte */
+	for (; due > 0 && n && l.monitor_fd >= 0; due -= (int)n)
+		n = monitor_event();
 }
 
 /* ---- sessions ---- */
@@ -541,8 +542,8 @@ static void turn(void)
 		return;
 	}
 	/* What the monitor told of a mount's files comes ahead of what sessions put into them. */
-	while (p[1].revents && l.monitor_fd >= 0 && monitor_event())
-		;
+	if (p[1].revents && l.monitor_fd >= 0)
+		monitor_events();
 	for (int i = 0; i < shares; i++)
 		if (p[first_share + i].revents)
 			share_event(sharing[i]);

@@ -38,10 +38,8 @@ static int ask(struct share_message *m, int *fd)
 	struct timeval t = {TIME_LISTENER, 0};
 	static bool lost;
 
-	if (socket < 0)
-		return -ENOTCONN;
 	pthread_mutex_lock(&lock);
-	r = lost ? -ENOTCONN : setsockopt(socket, SOL_SOCKET, SO_RCVTIMEO, &t, sizeof t) ? -errno : share_send(socket, m, *fd);
+	r = lost || socket < 0 ? -ENOTCONN : setsockopt(socket, SOL_SOCKET, SO_RCVTIMEO, &t, sizeof t) ? -errno : share_send(socket, m, *fd);
 	*fd = -1;
 	if (!r) {
 		r = share_receive(socket, m, fd, 0);

@@ -11,8 +11,10 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "wire/fds.h"
 #include "wire/limits.h"
 #include "wire/log.h"
+#include "wire/transport.h"
 
 struct shared {
 	struct share_token token;
@@ -33,22 +35,7 @@ static uint64_t last_serial;
 
 int share_send(int socket, const struct share_message *m, int fd)
 {
-	union { struct cmsghdr align; char bytes[CMSG_SPACE(sizeof(int))]; } control = {0};
-	struct iovec v = {(void *)m, sizeof *m};
-	struct msghdr h = {.msg_iov = &v, .msg_iovlen = 1};
-
-	if (fd >= 0) {
-		struct cmsghdr *c;
-
-		h.msg_control = &control;
-		h.msg_controllen = sizeof control;
-		c = CMSG_FIRSTHDR(&h);
-		c->cmsg_level = SOL_SOCKET;
-		c->cmsg_type = SCM_RIGHTS;
-		c->cmsg_len = CMSG_LEN(sizeof fd);
-		memcpy(CMSG_DATA(c), &fd, sizeof fd);
-	}
-	return sendmsg(socket, &h, MSG_NOSIGNAL | MSG_DONTWAIT) < 0 ? -errno : 0;
+	return fds_send(socket, m, sizeof *m, &fd, fd >= 0, MSG_DONTWAIT);
 }
 
 int share_receive(int socket, struct share_message *m, int *fd, int flags)
@@ -224,18 +211,38 @@ void share_session_ended(uint64_t session)
 
 /* ---- the mounts, as the monitor tells of them ---- */
 
+static unsigned kept_by(uint32_t connection)
+{
+	unsigned n = 0;
+
+	for (unsigned i = 0; i < count; i++)
+		n += table[i]->connection == connection;
+	return n;
+}
+
+/* Tokens are the mount's to choose, and it may drop what it never had: what counts is what is here. */
+static void keep(const struct share_message *m)
+{
+	static int64_t told = -1000;
+	struct shared *s = NULL;
+
+	if (m->connection && !find(&m->token) && kept_by(m->connection) < LIMIT_SHARED_EACH)
+		s = add(&m->token);
+	if (s) {
+		s->connection = m->connection;
+	} else if (transport_now_ms() - told >= 1000) {
+		told = transport_now_ms();
+		log_warning("a file for a shared handle is not kept: its token is there, or there are %u of its mount "
+			"or %u in all", LIMIT_SHARED_EACH, LIMIT_SHARED);
+	}
+}
+
 void share_monitor(const struct share_message *m)
 {
 	struct shared *s = find(&m->token);
 
 	switch (m->op) {
-	case SHARE_KEEP:
-		s = s || !m->connection ? NULL : add(&m->token);
-		if (s)
-			s->connection = m->connection;
-		else
-			log_warning("a shared handle more than the %u that this server keeps", LIMIT_SHARED);
-		break;
+	case SHARE_KEEP: keep(m); break;
 	case SHARE_DROP:
 		for (unsigned i = 0; i < count; i++)
 			if (table[i] == s && s->connection == m->connection) {

@@ -166,6 +166,36 @@ START_TEST(mount_ends)
 }
 END_TEST
 
+/* A mount that drops what it never had, and tells of a file twice, has no more room for it; others have theirs. */
+START_TEST(mount_is_greedy)
+{
+	struct share_message keep = {.op = SHARE_KEEP, .connection = 5}, drop = {.op = SHARE_DROP, .connection = 5}, m;
+	const struct share_token other = {{7, 0}};
+	int pipes[2], fd;
+
+	drop.token.word[0] = 6;
+	for (unsigned i = 0; i < LIMIT_SHARED; i++) {
+		keep.token.word[0] = i % 2 ? i : i + 1;
+		keep.token.word[1] = 1;
+		share_monitor(&keep);
+		share_monitor(&drop);
+	}
+	keep.connection = 6;
+	keep.token = other;
+	share_monitor(&keep);
+	ck_assert_int_eq(pipe(pipes), 0);
+	m = (struct share_message){.op = SHARE_PUT, .kind = SHARE_POOL, .token = {{2 * LIMIT_SHARED_EACH - 1, 1}}};
+	fd = pipes[1];
+	ck_assert_int_eq(ask(1, "ada", &m, &fd), 0);
+	m = (struct share_message){.op = SHARE_PUT, .kind = SHARE_POOL, .token = {{2 * LIMIT_SHARED_EACH + 1, 1}}};
+	fd = pipes[1];
+	ck_assert_int_eq(ask(1, "ada", &m, &fd), -ENOENT);
+	m = (struct share_message){.op = SHARE_PUT, .kind = SHARE_POOL, .token = other};
+	fd = pipes[1];
+	ck_assert_int_eq(ask(1, "ada", &m, &fd), 0);
+}
+END_TEST
+
 /* More than one descriptor, or half a packet: the session's socket is given up, and nothing stays open. */
 START_TEST(nonsense)
 {
@@ -205,6 +235,7 @@ int main(void)
 	tcase_add_test(t, oldest_go);
 	tcase_add_test(t, files);
 	tcase_add_test(t, mount_ends);
+	tcase_add_test(t, mount_is_greedy);
 	tcase_add_test(t, nonsense);
 	suite_add_tcase(s, t);
 	r = srunner_create(s);
