@@ -8,6 +8,7 @@
 #include "devshim/context.h"
 #include "devshim/copy.h"
 #include "devshim/device.h"
+#include "devshim/handle.h"
 #include "devshim/range.h"
 #include "devshim/work.h"
 #include "wire/cuda.h"
@@ -172,12 +173,16 @@ CUresult cuMemcpy3DAsync_v2(const CUDA_MEMCPY3D *pCopy, CUstream hStream)
 	return box_3d(pCopy, true, hStream);
 }
 
-/* Addresses and arrays name their device by themselves: the contexts say nothing new. */
-/* A blocking copy waits for what the contexts of both sides have queued; that of the current one it waits for anyway. */
-static CUresult peer_wait(CUcontext h, bool async)
+/* A blocking copy waits for what the contexts of both sides have queued; that of the current one it waits for anyway. An
+ * array has a context of its own: the one given with it is not looked at. */
+static CUresult peer_wait(CUmemorytype type, CUarray array, CUcontext h, bool async)
 {
+	if (type == CU_MEMORYTYPE_ARRAY)
+		h = handle_owner(HANDLE_CUarray, array);
 	struct context *c = context_find(h);
 
+	if (!c && type == CU_MEMORYTYPE_ARRAY)
+		return CUDA_SUCCESS;    /* the copy says what is wrong with the array */
 	if (!c)
 		return CUDA_ERROR_INVALID_CONTEXT;
 	return async || c == context_current() || !work_context_busy(c) ? CUDA_SUCCESS : cuCtxSynchronize_v2(h);
@@ -191,9 +196,9 @@ static CUresult box_peer(const CUDA_MEMCPY3D_PEER *c, bool async, CUstream strea
 	if (!r && !c)
 		r = CUDA_ERROR_INVALID_VALUE;
 	if (!r)
-		r = peer_wait(c->srcContext, async);
+		r = peer_wait(c->srcMemoryType, c->srcArray, c->srcContext, async);
 	if (!r)
-		r = peer_wait(c->dstContext, async);
+		r = peer_wait(c->dstMemoryType, c->dstArray, c->dstContext, async);
 	if (r)
 		return r;
 	struct given src = {c->srcMemoryType, c->srcHost, c->srcDevice, c->srcArray, c->srcXInBytes, c->srcY,

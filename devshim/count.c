@@ -26,6 +26,7 @@
 bool count_on;
 static const char *folder;      /* of the processes' files; NULL: nothing is counted */
 static int trace = -1;
+static struct stat trace_file;  /* what it was when it was opened */
 static struct stats_header *_Atomic file;
 static _Atomic bool hopeless;   /* the file could not be made */
 static _Atomic unsigned turns;
@@ -96,6 +97,10 @@ __attribute__((constructor)) static void count_start(void)
 			trace = fd;
 		else if (fd >= 0)
 			close(fd);
+		if (trace >= 0 && fstat(trace, &trace_file)) {
+			close(trace);
+			trace = -1;
+		}
 	}
 	count_on = folder || trace >= 0;
 	if (count_on)
@@ -109,7 +114,13 @@ static void trace_line(const struct count *c, enum stats_class class, CUresult r
 	char line[256];
 	uint64_t took = now() - c->start;
 	const char *code = NULL;
+	struct stat st;
 	int saved = errno;
+	/* A program that closes all descriptors may have a file of its own by that number now. */
+	if (fstat(trace, &st) || st.st_dev != trace_file.st_dev || st.st_ino != trace_file.st_ino) {
+		errno = saved;
+		return;
+	}
 	cuGetErrorName(r, &code);
 	int n = snprintf(line, sizeof line, "%llu.%09llu %ld %s %s %s %llu.%03llu\n", (unsigned long long)(c->start / 1000000000u),
 			(unsigned long long)(c->start % 1000000000u), syscall(SYS_gettid), classes[class], stats_names[c->entry].name,

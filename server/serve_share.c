@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Handles by which programs share memory and events. What the driver gives goes to the listener (share.h), the program gets a
- * token; so a program can only open what another of the same key has exported, and the driver never sees bytes that a program
- * made up.
+ * token; so a program can only open what another of the same key has exported. Only of fabric handles and of pointers into
+ * pools does the driver see the program's own bytes, as it made them.
  *
  * Thread rule: as exec.h; one question to the listener at a time, under a lock. */
 #include "server/share.h"

@@ -56,9 +56,8 @@ CUresult cuMemcpyDtoDAsync_v2(CUdeviceptr dst, CUdeviceptr src, size_t n, CUstre
 }
 
 /* A blocking copy between contexts waits for what both have queued. */
-static CUresult peers_wait(CUcontext dst, CUcontext src, bool async)
+static CUresult peers_wait(struct context *to, struct context *from, bool async)
 {
-	struct context *to = object_find(dst, KIND_CONTEXT), *from = object_find(src, KIND_CONTEXT);
 	if (!to || !from)
 		return CUDA_ERROR_INVALID_CONTEXT;
 	if (async)
@@ -77,7 +76,8 @@ static CUresult peer(CUdeviceptr dst, CUcontext dst_context, CUdeviceptr src, CU
 		guarded g = enter_healthy();
 		if (g.error)
 			return g.error;
-		CUresult r = peers_wait(dst_context, src_context, async);
+		CUresult r = peers_wait(object_find(dst_context, KIND_CONTEXT), object_find(src_context, KIND_CONTEXT),
+			async);
 		if (r)
 			return r;
 	}
@@ -138,13 +138,25 @@ CUresult cuMemcpy2DAsync_v2(const CUDA_MEMCPY2D *p, CUstream s)
 	return flat(p, s, true);
 }
 
+/* An array's own context counts; one that is none is the copy's to tell. */
+static struct context *peer_of(CUmemorytype type, CUarray h, CUcontext given, struct context *current)
+{
+	if (type != CU_MEMORYTYPE_ARRAY)
+		return object_find(given, KIND_CONTEXT);
+	struct array *a = object_find(h, KIND_ARRAY);
+	return a && a->object.context ? a->object.context : current;
+}
+
 static CUresult peer_box(const CUDA_MEMCPY3D_PEER *p, CUstream stream, bool async)
 {
 	if (!p)
 		return CUDA_ERROR_INVALID_VALUE;
 	{
 		guarded g = enter_healthy();
-		CUresult r = g.error ? g.error : peers_wait(p->dstContext, p->srcContext, async);
+		if (g.error)
+			return g.error;
+		CUresult r = peers_wait(peer_of(p->dstMemoryType, p->dstArray, p->dstContext, g.context),
+			peer_of(p->srcMemoryType, p->srcArray, p->srcContext, g.context), async);
 		if (r)
 			return r;
 	}

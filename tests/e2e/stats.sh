@@ -74,3 +74,7 @@ SCUDAFS_TRACE=$work/trace run_program counted 1000 fork || fail "traced"
 [ "$(grep -c ' wait cuCtxSynchronize CUDA_SUCCESS ' "$work/trace")" = 1 ] || fail "waits in the trace"
 [ "$(grep -c ' local cuCtxSynchronize CUDA_ERROR_NOT_INITIALIZED ' "$work/trace")" = 1 ] || fail "the child in the trace"
 [ "$(wc -l <"$work/trace")" = 1010 ] || fail "$(wc -l <"$work/trace") lines in the trace"
+
+# What is traced goes into the trace, or nowhere: not into a file of the program's that has its descriptor's number.
+SCUDAFS_TRACE=$work/closed run_program counted 10 close || fail "a program that closes all descriptors"
+grep -q ' cuMemAlloc_v2 CUDA_SUCCESS ' "$work/closed" || fail "no trace before the close"

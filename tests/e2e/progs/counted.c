@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A program whose calls are known: `counted N HOW` makes N launches and one synchronization, then ends: HOW is return, exit, _exit, abort, kill, fork (a
- * child that calls CUDA in vain), exec (itself with N 1), threads (four more threads with N launches each). */
+ * child that calls CUDA in vain), exec (itself with N 1), threads (four more threads with N launches each), close (all descriptors; those
+ * that it opens then are its own, and nothing is written there). */
+#include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include "prog.h"
 
@@ -24,6 +27,21 @@ static void *thread(void *unused)
 	return NULL;
 }
 
+/* As daemons do. */
+static void close_all(void)
+{
+	char path[] = "/tmp/counted.XXXXXX";
+	struct stat st;
+	int fd;
+
+	REQUIRE(!close_range(3, ~0u, 0));
+	REQUIRE((fd = mkstemp(path)) >= 0 && !unlink(path));
+	for (int i = 3; i < 200; i++)
+		REQUIRE(i == fd || dup2(fd, i) == i);
+	REQUIRE(prog_launch(function, memory, 1, 32, 32, NULL) || cuCtxSynchronize());
+	REQUIRE(!fstat(fd, &st) && !st.st_size);
+}
+
 int main(int argc, char **argv)
 {
 	REQUIRE(argc == 3);
@@ -42,6 +60,8 @@ int main(int argc, char **argv)
 			pthread_join(t[i], NULL);
 		CHECK(cuCtxSynchronize());
 	}
+	if (!strcmp(argv[2], "close"))
+		close_all();
 	if (!strcmp(argv[2], "exit"))
 		exit(0);
 	if (!strcmp(argv[2], "_exit"))

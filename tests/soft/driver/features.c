@@ -131,6 +131,30 @@ static void linking(void)
 
 /* ---- arrays and mipmaps: boxes in and out */
 
+/* Between contexts the one that is given with an array is not looked at, that of memory is. */
+static void peer_array(CUarray a, const void *want)
+{
+	CUcontext c;
+	CUdeviceptr p;
+	unsigned char out[80];
+	OK(cuCtxGetCurrent(&c));
+	OK(cuMemAlloc_v2(&p, sizeof out));
+	CUDA_MEMCPY3D_PEER k = {.srcMemoryType = CU_MEMORYTYPE_ARRAY,
+		.srcArray = a,
+		.srcZ = 3,
+		.dstMemoryType = CU_MEMORYTYPE_DEVICE,
+		.dstDevice = p,
+		.WidthInBytes = sizeof out,
+		.Height = 1,
+		.Depth = 1};
+	IS(cuMemcpy3DPeer(&k), CUDA_ERROR_INVALID_CONTEXT);
+	k.dstContext = c;
+	OK(cuMemcpy3DPeer(&k));
+	OK(cuMemcpyDtoH_v2(out, p, sizeof out));
+	CHECK(!memcmp(out, want, sizeof out));
+	OK(cuMemFree_v2(p));
+}
+
 static void arrays(void)
 {
 	CUDA_ARRAY3D_DESCRIPTOR d = {.Width = 20,
@@ -176,6 +200,7 @@ static void arrays(void)
 			CHECK(!memcmp(out + (z * 10 + y) * 80, in + ((z + 1) * 10 + y + 2) * 80 + 8, 40));
 	r.srcXInBytes = 48;
 	IS(cuMemcpy3D_v2(&r), CUDA_ERROR_INVALID_VALUE);
+	peer_array(a, in + 80 * 10 * 3);
 	OK(cuArrayDestroy(a));
 	IS(cuArrayDestroy(a), CUDA_ERROR_INVALID_HANDLE);
 	d = (CUDA_ARRAY3D_DESCRIPTOR){
