@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Handles by which programs share memory and events. What the driver gives goes to the listener (share.h), the program gets a
- * token; so a program can only open what another of the same key has exported. Only of fabric handles and of pointers into
- * pools does the driver see the program's own bytes, as it made them.
+ * token; so a program can only open what another of the same key has exported. Only fabric handles are the
+ * program's own bytes.
  *
  * Thread rule: as exec.h; one question to the listener at a time, under a lock. */
 #include "server/share.h"
@@ -27,7 +27,8 @@ struct ticket {
 	struct share_token token;
 	uint8_t zero[CU_IPC_HANDLE_SIZE - 24];
 };
-_Static_assert(sizeof(struct ticket) == CU_IPC_HANDLE_SIZE && sizeof(struct ticket) == SHARE_BYTES, "tickets replace handles");
+_Static_assert(sizeof(struct ticket) == CU_IPC_HANDLE_SIZE && sizeof(struct ticket) == SHARE_BYTES &&
+	sizeof(struct ticket) == sizeof(CUmemPoolPtrExportData), "tickets replace handles");
 #define TICKET_MAGIC "SCUDAIPC"
 
 /* Asks; *fd goes along (-1: none), and is what came back (-1: none). 0 or -errno. */
@@ -80,7 +81,7 @@ static CUresult put_ticket(void *bytes, enum share_kind kind)
 /* The driver's answer to a handle that names nothing. */
 static CUresult nonsense(enum share_kind kind)
 {
-	return kind == SHARE_MEMORY ? CUDA_ERROR_INVALID_VALUE :
+	return kind == SHARE_MEMORY || kind == SHARE_POINTER ? CUDA_ERROR_INVALID_VALUE :
 			kind == SHARE_EVENT ? CUDA_ERROR_MAP_FAILED : CUDA_ERROR_UNKNOWN;
 }
 
@@ -287,6 +288,23 @@ static CUresult import_handle(struct exec *x, enum share_kind kind)
 CUresult serve_cuMemImportFromShareableHandle(struct exec *x) { return import_handle(x, SHARE_ALLOCATION); }
 CUresult serve_cuMemPoolImportFromShareableHandle(struct exec *x) { return import_handle(x, SHARE_POOL); }
 
+/* [address] -> [data] */
+CUresult serve_cuMemPoolExportPointer(struct exec *x)
+{
+	CUdeviceptr p = get_u64(&x->in);
+	CUmemPoolPtrExportData data = {0};
+
+	if (!get_end(&x->in))
+		return SERVE_BAD;
+	CUresult r = drv.cuMemPoolExportPointer(&data, p);
+
+	if (!r)
+		r = put_ticket(&data, SHARE_POINTER);
+	if (!r)
+		put_bytes(&x->out, &data, sizeof data);
+	return r;
+}
+
 /* [pool, data] */
 CUresult serve_cuMemPoolImportPointer(struct exec *x)
 {
@@ -299,8 +317,10 @@ CUresult serve_cuMemPoolImportPointer(struct exec *x)
 		return SERVE_BAD;
 	if (x->bad_handle)
 		return x->handle_code;
-	CUresult r = drv.cuMemPoolImportPointer(&p, pool, &data);
+	CUresult r = get_ticket(&data, SHARE_POINTER);
 
+	if (!r)
+		r = drv.cuMemPoolImportPointer(&p, pool, &data);
 	if (!r)
 		put_memory(x, p);
 	return r;

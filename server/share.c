@@ -188,7 +188,7 @@ bool share_serve(int socket, uint64_t session, const char *identity)
 		return true;
 	if (r)
 		return false;
-	if (m.kind < SHARE_MEMORY || m.kind > SHARE_POOL || (m.op != SHARE_PUT && m.op != SHARE_GET))
+	if (m.kind < SHARE_MEMORY || m.kind >= SHARE_KINDS || (m.op != SHARE_PUT && m.op != SHARE_GET))
 		r = -EINVAL;
 	else if (m.op == SHARE_GET)
 		r = get(&m, identity, &kept);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What sessions show each other: the driver's handles of memory and events (bytes), and of memory and pools (descriptors). The
+/* What sessions show each other: the driver's handles of memory, events and pointers into pools (bytes), and of memory and pools (descriptors). The
  * listener keeps them, because it outlives every session and never enters a driver: a program sees a token of 128 random bits,
  * which names something only for sessions of the same key.
  *
@@ -20,7 +20,7 @@ enum share_op {
 	SHARE_END,                  /* monitor: a connection has ended; no answer */
 };
 
-enum share_kind { SHARE_MEMORY = 1, SHARE_EVENT, SHARE_ALLOCATION, SHARE_POOL };
+enum share_kind { SHARE_MEMORY = 1, SHARE_EVENT, SHARE_ALLOCATION, SHARE_POOL, SHARE_POINTER, SHARE_KINDS };
 static inline bool share_is_file(unsigned kind) { return kind == SHARE_ALLOCATION || kind == SHARE_POOL; }
 
 #define SHARE_BYTES 64              /* of a handle of the driver's */

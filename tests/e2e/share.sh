@@ -40,3 +40,4 @@ start_mount
 run_program share most >"$work/most" || fail "see above: $(cat "$work/most")"
 grep -q '^1024 exports, then CUDA_ERROR_OUT_OF_MEMORY$' "$work/most" || fail "$(cat "$work/most")"
 within 4 keeps 0 || fail "$(kept) descriptors when the program has ended"
+run_program share pointer | grep -q right || fail "the name of a pointer into a pool"

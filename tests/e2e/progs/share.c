@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Exports memory by descriptors (argument: how many times) and says "ready"; a child that has no CUDA gets the first of them through a
  * socket and says "child ready", holds it until standard input tells it, or for ever when the parent is killed before that. With
- * "most" it exports until it is refused, and says how often it was not. One thread. */
+ * "most" it exports until it is refused, and says how often it was not; with "pointer" it looks at what names a pointer into a pool.
+ * One thread. */
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include "tests/e2e/progs/prog.h"
@@ -51,6 +52,33 @@ static int most(void)
 	return 0;
 }
 
+/* The driver's own bytes say where in which process the memory is: no program sees them, and none can make them up. */
+static int pointer(void)
+{
+	CUmemPoolProps props = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
+		.handleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR,
+		.location = {.type = CU_MEM_LOCATION_TYPE_DEVICE}};
+	CUmemPoolPtrExportData data, made_up;
+	CUmemoryPool pool;
+	CUdeviceptr p, q;
+
+	prog_up();
+	CHECK(cuMemPoolCreate(&pool, &props));
+	CHECK(cuMemAllocFromPoolAsync(&p, 4096, pool, NULL));
+	CHECK(cuStreamSynchronize(NULL));
+	CHECK(cuMemPoolExportPointer(&data, p));
+	REQUIRE(!memcmp(&data, "SCUDAIPC", 8));
+	for (size_t i = 24; i < sizeof data; i++)
+		REQUIRE(!((unsigned char *)&data)[i]);
+	for (size_t i = 0; i < 24; i++) {
+		made_up = data;
+		((unsigned char *)&made_up)[i] ^= 1;
+		REQUIRE(cuMemPoolImportPointer(&q, pool, &made_up) == CUDA_ERROR_INVALID_VALUE);
+	}
+	say("right");
+	return 0;
+}
+
 static void child(int socket)
 {
 	char c, control[CMSG_SPACE(sizeof(int))];
@@ -74,6 +102,8 @@ int main(int argc, char **argv)
 
 	if (argc > 1 && !strcmp(argv[1], "most"))
 		return most();
+	if (argc > 1 && !strcmp(argv[1], "pointer"))
+		return pointer();
 	REQUIRE(!socketpair(AF_UNIX, SOCK_STREAM, 0, pair));
 	if (!fork())
 		child(pair[1]);
