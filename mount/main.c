@@ -20,6 +20,8 @@ static const struct command commands[] = {
 		"  -o key=FILE        authenticate with the key in FILE (scudafs keygen);\n"
 		"                     the connection is then TLS 1.3\n"
 		"  -o allow_other     other users of this machine may use the mount too\n"
+		"  -o compress=HOW    LZ4 to the server: auto (to other hosts, while it helps),\n"
+		"                     on, off\n"
 		"  -o channel=fuse    programs share no memory with the daemon\n"
 		"  -o log=FILE        append the daemon's log to FILE\n"
 		"  -f, --foreground   stay in the foreground and log on standard error\n"},

@@ -96,6 +96,7 @@ static int listen_unix(const char *path, mode_t mode, gid_t group, struct listen
 {
 	struct sockaddr_un a = {.sun_family = AF_UNIX};
 	mode_t mask;
+	bool bound;
 	int r;
 
 	if (!*path || strlen(path) >= sizeof a.sun_path)
@@ -108,6 +109,7 @@ static int listen_unix(const char *path, mode_t mode, gid_t group, struct listen
 	mask = umask(0177);
 	r = bind(l->fd, (struct sockaddr *)&a, sizeof a) ? -errno : 0;
 	umask(mask);
+	bound = !r;
 	if (!r && group != (gid_t)-1 && chown(path, (uid_t)-1, group))
 		r = -errno;
 	if (!r && mode != 0600 && chmod(path, mode))
@@ -116,6 +118,8 @@ static int listen_unix(const char *path, mode_t mode, gid_t group, struct listen
 		r = -errno;
 	if (r) {
 		close(l->fd);
+		if (bound)
+			unlink(path);
 		return r;
 	}
 	l->local = true;
