@@ -125,6 +125,12 @@ CUresult read_image_file(const char *path, void **bytes, size_t *n)
 			break;
 		got += (size_t)k;
 	}
+	if (got < (size_t)st.st_size) {
+		/* It cannot be read, or somebody makes it shorter. */
+		free(p);
+		r = CUDA_ERROR_INVALID_IMAGE;
+		goto out;
+	}
 	p[got] = 0;
 	*bytes = p;
 	*n = got;

@@ -16,6 +16,7 @@
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/un.h>
+#include <time.h>
 #include <unistd.h>
 #include "scudafs/clock.h"
 #include "wire/ctl.h"
@@ -131,12 +132,19 @@ static int take(unsigned id)
 
 int rendezvous_listen(unsigned id)
 {
+	struct timespec end;
 	int r = -ENOTSUP;
 	if (!place.mountpoint)
 		return r;
-	pthread_mutex_lock(&place.lock);
+	/* Not longer for many sessions than for one: their servers hear nothing from us meanwhile. */
+	clock_gettime(CLOCK_REALTIME, &end);
+	end.tv_sec += ANSWER_MS / 1000;
+	if (pthread_mutex_timedlock(&place.lock, &end))
+		return -ETIMEDOUT;
 	if (start() && !place.broken) {
-		r = send(place.ask, &id, sizeof(id), MSG_NOSIGNAL) == sizeof(id) ? take(id) : -EPIPE;
+		/* Hundreds of questions without an answer leave no room for one more. */
+		bool asked = send(place.ask, &id, sizeof(id), MSG_NOSIGNAL | MSG_DONTWAIT) == sizeof(id);
+		r = asked ? take(id) : -EPIPE;
 		place.broken = r == -EPIPE;
 		if (place.broken)
 			log_warning("no sockets in the mount: %s", strerror(-r));

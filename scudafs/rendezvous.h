@@ -10,8 +10,8 @@
 
 /* Without it, or with NULL, there are none. `mountpoint` stays the caller's. */
 void rendezvous_init(const char *mountpoint);
-/* Listens at the socket of session `id`. Returns a descriptor or -errno; waits for the loop, a second or two at
- * most, so the loop's threads must not call it. */
+/* Listens at the socket of session `id`. Returns a descriptor or -errno; waits for the loop, four seconds
+ * at most, so the loop's threads must not call it. */
 int rendezvous_listen(unsigned id);
 /* In a MKNOD: is that thread the one that makes the sockets? */
 bool rendezvous_is(pid_t thread);

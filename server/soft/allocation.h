@@ -62,9 +62,8 @@ uint64_t allocation_import(const struct allocation *wanted, int fd, size_t bytes
 bool allocation_imported(const void *owner, uint64_t inode, struct allocation *out);
 /* Stores the changeable fields (owner, sync_memops, freeing, opens) of the allocation at a->base. */
 void allocation_update(const struct allocation *a);
-/* The first allocation of that owner, or of anything of the pool; false when none is left. */
+/* The first allocation of that owner; false when none is left. */
 bool allocation_owned(const void *owner, struct allocation *out);
-bool allocation_pooled(const void *pool, struct allocation *out);
 void allocation_info(int device, size_t *free_bytes, size_t *total_bytes);
 /* Address space for cuMemAddressReserve, without memory; 0 when none is left. `wish` may be 0. */
 uint64_t range_reserve(size_t bytes, size_t align, uint64_t wish);

@@ -410,19 +410,6 @@ bool allocation_imported(const void *owner, uint64_t inode, struct allocation *o
 	return found;
 }
 
-bool allocation_pooled(const void *pool, struct allocation *out)
-{
-	bool found = false;
-	pthread_mutex_lock(&lock);
-	for (size_t i = 0; i < live && !found; i++) {
-		found = table[i]->a.kind == ALLOCATION_POOL && table[i]->a.pool == pool;
-		if (found)
-			*out = table[i]->a;
-	}
-	pthread_mutex_unlock(&lock);
-	return found;
-}
-
 void allocation_info(int device, size_t *free_bytes, size_t *total_bytes)
 {
 	pthread_mutex_lock(&lock);
@@ -556,9 +543,4 @@ int soft_reach(const uint64_t *at, unsigned n, unsigned bytes)
 	}
 	pthread_mutex_unlock(&lock);
 	return fault;
-}
-
-void soft_mem_info(size_t *free_bytes, size_t *total_bytes)
-{
-	allocation_info(0, free_bytes, total_bytes);
 }

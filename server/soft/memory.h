@@ -24,4 +24,3 @@ bool soft_find(uint64_t p, uint64_t *base, size_t *bytes);
 int soft_reach(const uint64_t *at, unsigned n, unsigned bytes);
 /* Another number after each change of the table. */
 uint64_t soft_generation(void);
-void soft_mem_info(size_t *free_bytes, size_t *total_bytes);
