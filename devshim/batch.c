@@ -265,6 +265,7 @@ static CUresult managed(enum what what, CUdeviceptr *p, size_t *sizes, size_t co
 {
 	CUmemLocation l[PIECE];
 	CUresult r = enter(s);
+	bool any = false;
 	size_t a = 0;
 
 	if (r)
@@ -284,9 +285,10 @@ static CUresult managed(enum what what, CUdeviceptr *p, size_t *sizes, size_t co
 			location_to_server(&l[j]);
 		}
 		r = send(what, p + i, sizes + i, n, l, s);
+		any |= !r;
 		i += n;
 	}
-	if (!r)
+	if (any)
 		work_posted(work_of(s), work_mark() + 1);
 	return r;
 }

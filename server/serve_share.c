@@ -202,7 +202,8 @@ static CUresult put_file(const struct share_token *t, enum share_kind kind, int 
 	close(fd);
 	if (given >= 0)
 		close(given);
-	return code_of(r);
+	/* The listener had no room for the file, or its mount is gone. */
+	return code_of(r == -ENOENT ? -ENOSPC : r);
 }
 
 static CUresult get_file(const struct share_token *t, enum share_kind kind, int *fd)
