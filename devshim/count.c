@@ -66,8 +66,11 @@ static struct stats_header *file_get(void)
 	struct stats_header *h = atomic_load_explicit(&file, memory_order_acquire), *none = NULL;
 	if (__builtin_expect(h != NULL, 1) || !folder || atomic_load(&hopeless))
 		return h;
-	int saved = errno;
+	int saved = errno, state;
+	/* The calls of the API are no cancellation points. */
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
 	h = file_make();
+	pthread_setcancelstate(state, NULL);
 	if (!h) {
 		atomic_store(&hopeless, true);
 	} else if (!atomic_compare_exchange_strong(&file, &none, h)) {

@@ -45,6 +45,7 @@ struct child {
 	uint64_t id;
 	struct report *report;
 	int share;                      /* what it shares with others goes by this socket; -1: none */
+	bool key;                       /* its name is a key's */
 	int64_t start;
 	char peer[96];
 };
@@ -256,11 +257,13 @@ static void session_ended(struct child *c, int status)
 
 static void share_event(struct child *c)
 {
-	char identity[sizeof c->report->identity];
+	char name[sizeof c->report->identity], identity[sizeof name + 4];
 
 	/* The page is the session's to write. */
-	memcpy(identity, c->report->identity, sizeof identity);
-	identity[sizeof identity - 1] = 0;
+	memcpy(name, c->report->identity, sizeof name);
+	name[sizeof name - 1] = 0;
+	/* A key may have the name of those who have none. */
+	snprintf(identity, sizeof identity, "%s%s", c->key ? "key " : "", name);
 	if (atomic_load(&c->report->authenticated) && share_serve(c->share, c->id, identity))
 		return;
 	close(c->share);
@@ -295,7 +298,8 @@ static void session_start(struct pending *p)
 		pending_refuse(p, CUDA_ERROR_OUT_OF_MEMORY, "the server is out of memory");
 		return;
 	}
-	*c = (struct child){.id = ++l.last_id, .report = report, .share = -1, .start = transport_now_ms()};
+	*c = (struct child){.id = ++l.last_id, .report = report, .share = -1, .key = p->preamble.flags & PREAMBLE_TLS,
+		.start = transport_now_ms()};
 	memcpy(c->peer, p->peer, sizeof c->peer);
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair))
 		log_warning("socketpair: %m: session %llu shares nothing", (unsigned long long)c->id);
