@@ -81,7 +81,8 @@ static uint64_t batches_of(const struct batch *b)
 	size_t before = b->queue.len;
 	size_t at = 0;
 	do {
-		at += before >= LIMIT_BATCH - PAGE ? 0 : node_piece(b->bulk + at, b->bulk_len - at, before);
+		at += before >= LIMIT_BATCH - PAGE ? 0 :
+			node_piece(b->bulk + at, b->bulk_len - at, b->queue.bytes, before);
 		before = 0;
 		n++;
 	} while (at < b->bulk_len);
@@ -112,11 +113,11 @@ static int batch_write(const struct batch *b)
 	uint64_t number = b->number;
 	do {
 		size_t left = b->bulk_len - at;
-		if (!before && left >= LANES_LEAST && node_piece(b->bulk + at, left, 0) == LIMIT_BATCH) {
+		if (!before && left >= LANES_LEAST && node_piece(b->bulk + at, left, NULL, 0) == LIMIT_BATCH) {
 			struct spread s = {b, number, at};
 			return lanes_run(piece_spread, &s, (left + LIMIT_BATCH - 1) / LIMIT_BATCH);
 		}
-		size_t n = before >= LIMIT_BATCH - PAGE ? 0 : node_piece(b->bulk + at, left, before);
+		size_t n = before >= LIMIT_BATCH - PAGE ? 0 : node_piece(b->bulk + at, left, b->queue.bytes, before);
 		int e = piece_write(b, number, before, at, n);
 		if (e)
 			return e;
@@ -490,7 +491,7 @@ long channel_read_data(uint64_t transfer, uint64_t offset, void *p, size_t n)
 {
 	int saved = errno;
 	/* One request, for the same reason as a batch. */
-	long r = node_read(p, node_piece(p, n, 0), CTL_DATA(transfer, offset));
+	long r = node_read(p, node_piece(p, n, NULL, 0), CTL_DATA(transfer, offset));
 	if (r > 0)
 		count_received((uint64_t)r);
 	errno = saved;

@@ -99,9 +99,9 @@ int node_ioctl(unsigned long request, void *arg)
 }
 
 /* The kernel sends a write in requests of at most 256 pages, and a batch must be one request. */
-size_t node_piece(const uint8_t *p, size_t left, size_t before)
+size_t node_piece(const uint8_t *p, size_t left, const void *front, size_t before)
 {
-	size_t pages = (before + PAGE - 1) / PAGE;
+	size_t pages = before ? (((uintptr_t)front & (PAGE - 1)) + before + PAGE - 1) / PAGE : 0;
 	size_t most = LIMIT_BATCH - pages * PAGE - ((uintptr_t)p & (PAGE - 1));
 	return left < most ? left : most;
 }

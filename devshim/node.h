@@ -37,7 +37,7 @@ int node_sleep(uint64_t seq);
 int node_reply(uint64_t seq, size_t n, uint8_t **bytes);
 /* 0 or -errno. */
 int node_ioctl(unsigned long request, void *arg);
-/* How many of `left` bytes at p one request takes behind `before` others. */
-size_t node_piece(const uint8_t *p, size_t left, size_t before);
+/* How many of `left` bytes at p one request takes behind the `before` bytes at `front`. */
+size_t node_piece(const uint8_t *p, size_t left, const void *front, size_t before);
 /* Checks the n bytes of the REPLY to `seq` and notes its parts. 0 or -EPROTO. */
 int answer_check(uint64_t seq, const uint8_t *bytes, size_t n, struct answer *a);
