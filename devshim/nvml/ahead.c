@@ -55,7 +55,7 @@ static bool only_asks(unsigned id)
 /* The entry of a question: the one whose turn it is, when a round asks it several times; NULL: it has none yet. */
 static struct question *find(const struct call *c, int64_t now)
 {
-	struct question *first = NULL;
+	struct question *first = NULL, *answered = NULL;
 	unsigned n = 0;
 
 	for (struct question *q = ahead.table; q < ahead.table + ENTRIES; q++) {
@@ -64,7 +64,11 @@ static struct question *find(const struct call *c, int64_t now)
 		n++;
 		if (!first || q->order < first->order)
 			first = q;
+		if (q->answer && now - q->fetched < AHEAD_FRESH && (!answered || q->order < answered->order))
+			answered = q;
 	}
+	if (answered)
+		return answered;
 	/* All were asked in this round: this is once more. */
 	return first && now - first->asked < AHEAD_LOOP && n < AGAIN_MOST ? NULL : first;
 }

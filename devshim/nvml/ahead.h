@@ -10,7 +10,7 @@
 
 #define AHEAD_MOST  128     /* questions that are sent along */
 #define AHEAD_FRESH 200     /* ms that an answer is good for */
-#define AHEAD_LOOP  50      /* ms after which the same question is a new round of a loop */
+#define AHEAD_LOOP  200     /* ms after which the same question is a new round of a loop */
 
 /* Questions to send along, as they follow each other on the wire: each a frame without its seq, and its head. */
 struct ahead_plan {

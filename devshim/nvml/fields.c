@@ -4,7 +4,6 @@
  *
  * Thread rule: any thread. */
 #include <stdlib.h>
-#include <string.h>
 #include "devshim/nvml/call.h"
 #include "nvml.remote.h"
 #include "wire/limits.h"
@@ -20,11 +19,15 @@ nvmlReturn_t nvmlDeviceGetFieldValues(nvmlDevice_t device, int valuesCount, nvml
 		return n ? NVML_ERROR_MEMORY : remote_nvmlDeviceGetFieldValues(device, valuesCount, values);
 	for (size_t i = 0; i < n; i++) {
 		asked[i].fieldId = values[i].fieldId;
-		asked[i].scopeId = values[i].scopeId;
+		/* The memory's temperature has no scope: what is in the word is nobody's. */
+		if (values[i].fieldId != NVML_FI_DEV_MEMORY_TEMP)
+			asked[i].scopeId = values[i].scopeId;
 	}
 	r = remote_nvmlDeviceGetFieldValues(device, valuesCount, asked);
-	if (!r)
-		memcpy(values, asked, n * sizeof *values);
+	for (size_t i = 0; !r && i < n; i++) {
+		asked[i].scopeId = values[i].scopeId;
+		values[i] = asked[i];
+	}
 	free(asked);
 	return r;
 }
