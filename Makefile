@@ -123,9 +123,10 @@ check-asan: ## run all tests under the address and undefined-behaviour sanitizer
 	@UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 LSAN_OPTIONS=suppressions=$(CURDIR)/tests/lsan.supp \
 		SCUDAFS_TEST_APPS=$(CURDIR)/$(B)/tests/apps SCUDAFS_TEST_PRELOAD=$(call preload,libasan.so) \
 		$(MAKE) --no-print-directory B=$(B)-asan A=$(B)/tests/apps SAN=address,undefined CFLAGS='-O1 -g' SLOW=4 CK_TIMEOUT_MULTIPLIER=8 check
+# Without the option each of the many sessions waits a second at its end.
 check-tsan: ## run the daemon's and the server's unit tests under the thread sanitizer
-	@$(MAKE) --no-print-directory B=$(B)-tsan SAN=thread CFLAGS='-O1 -g' NVCC= unit
-	@B=$(B)-tsan SLOW=8 CK_TIMEOUT_MULTIPLIER=8 tests/run.sh unit
+	@$(MAKE) --no-print-directory B=$(B)-tsan SAN=thread CFLAGS='-O1 -g' NVCC= all unit
+	@TSAN_OPTIONS="atexit_sleep_ms=0 $$TSAN_OPTIONS" B=$(B)-tsan SLOW=8 CK_TIMEOUT_MULTIPLIER=8 tests/run.sh unit
 demo: ## from nothing to a CUDA program that computes through a mount
 	@B=$(B) MAKE="$(MAKE)" tests/demo/demo.sh
 deps: ## install what building, testing and mounting need (Debian, Ubuntu)

@@ -34,11 +34,25 @@ static int redirect(int fd, int *read_end)
 	return r;
 }
 
-/* A sanitizer's findings go to standard error when the process is about to end. */
 #if defined __SANITIZE_ADDRESS__ || defined __SANITIZE_THREAD__
-#define KEEP_STDERR 1
+#include <dlfcn.h>
+#include <sanitizer/common_interface_defs.h>
+
+/* A sanitizer's findings go where the log goes. That of undefined behaviour is a library with a setting of its own. */
+static void report_to(int fd)
+{
+	void *undefined = dlopen("libubsan.so.1", RTLD_LAZY | RTLD_NOLOAD);
+	void (*set)(void *) = undefined ? dlsym(undefined, "__sanitizer_set_report_fd") : NULL;
+
+	__sanitizer_set_report_fd((void *)(uintptr_t)fd);
+	if (set)
+		set((void *)(uintptr_t)fd);
+}
 #else
-#define KEEP_STDERR 0
+static void report_to(int fd)
+{
+	(void)fd;
+}
 #endif
 
 int output_open(struct session *s)
@@ -46,12 +60,13 @@ int output_open(struct session *s)
 	int r = redirect(STDOUT_FILENO, &s->output), log;
 
 	s->errors = -1;
-	if (r || KEEP_STDERR)
+	if (r)
 		return r;
 	log = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
 	if (log < 0)
 		return -errno;
 	log_to(log);
+	report_to(log);
 	return redirect(STDERR_FILENO, &s->errors);
 }
 

@@ -16,9 +16,13 @@
 #include "wire/log.h"
 
 #define PAGE 4096ull
-#define RANGE_BASE                                                                                           \
-	0x500000000000ull /* nothing of a Linux process lies between this and its executable at 0x55.. */
+#ifdef __SANITIZE_THREAD__ /* it allows mappings at few places only; this one is free */
+#define RANGE_BASE 0x001000000000ull
+#define RANGE_SPAN (1ull << 38)
+#else /* nothing of a Linux process lies between this and its executable at 0x55.. */
+#define RANGE_BASE 0x500000000000ull
 #define RANGE_SPAN (1ull << 40) /* address space costs nothing; less is tried when the system refuses */
+#endif
 #define RANGE_LEAST (16ull << 30)
 #define SPARE (256u << 20) /* for what kernels need to run when the program has taken all memory */
 

@@ -44,9 +44,7 @@ native() # COMMAND...: with the native libcuda
 
 through_mount() # COMMAND...
 {
-	# A sanitizer inside our library must be loaded before a program that has none; what the program itself leaks is its own.
-	timeout -k 2 "$APP_LIMIT" "$bin/scudafs" run --mount "$mnt" -- \
-		env ${SCUDAFS_TEST_PRELOAD:+LD_PRELOAD="$SCUDAFS_TEST_PRELOAD" ASAN_OPTIONS=detect_leaks=0} "$@"
+	timeout -k 2 "$APP_LIMIT" "$bin/scudafs" run --mount "$mnt" -- "${foreign[@]}" "$@"
 }
 
 # run_apps HOW LOGS [NAME...]: each program with `HOW PROGRAM`, its output to LOGS/NAME.out and .err; a line each. The status is whether all passed.

@@ -182,7 +182,11 @@ no_daemon()
 	[ -z "$(daemon)" ]
 }
 
-# ---- programs from tests/e2e/progs
+# ---- programs
+
+# Before the command of a program that is not of this build. A sanitizer inside our library must be loaded before a program that has none; what the
+# program itself leaks is its own.
+foreign=(env ${SCUDAFS_TEST_PRELOAD:+LD_PRELOAD="$SCUDAFS_TEST_PRELOAD" ASAN_OPTIONS="${ASAN_OPTIONS:+$ASAN_OPTIONS:}detect_leaks=0"})
 
 run_program() # NAME [ARGUMENT...]: to its end, at most a minute
 {

@@ -35,7 +35,7 @@ if command -v "${CC:-gcc}" >/dev/null; then
 		}
 	C
 	"${CC:-gcc}" -shared -fPIC -o "$small_buffers" "$work/buffers.c" -ldl || fail "the small buffers do not compile"
-	export LD_PRELOAD=$small_buffers
+	export LD_PRELOAD=${SCUDAFS_TEST_PRELOAD:+$SCUDAFS_TEST_PRELOAD:}$small_buffers # a sanitizer has to come first
 	start_server
 	start_mount
 	unset LD_PRELOAD

@@ -6,8 +6,14 @@
 #include "wire/mirror.h"
 
 #define SIZE (4 * MIRROR_BLOCK + 17)
-#define PINNED 0x7a1234567000ull
+/* Inside the fence, and where the thread sanitizer allows mappings. */
+#define PINNED 0x7e9234567000ull
 
+#ifdef __SANITIZE_THREAD__
+static const bool sanitized_threads = true;
+#else
+static const bool sanitized_threads;
+#endif
 static uint8_t memory[SIZE], agreed[SIZE], fresh[SIZE];
 
 START_TEST(changed)
@@ -119,8 +125,11 @@ START_TEST(refused)
 	const uint64_t at[] = {(uintptr_t)&here, (uintptr_t)refused, (uintptr_t)memory, (uintptr_t)&printf,
 		(uintptr_t)memory - 4096, 0, 1ull << 47, UINT64_MAX, FENCE_LOW - 4096, FENCE_HIGH - 4096, 100};
 
+	/* Under the thread sanitizer there is no fence, and it ends a process that maps the last three. */
+	const unsigned n = sizeof at / sizeof *at - (sanitized_threads ? 3 : 0);
+
 	start(&c);
-	for (unsigned i = 0; i < sizeof at / sizeof *at; i++)
+	for (unsigned i = 0; i < n; i++)
 		ck_assert_msg(make(&c, &r, at[i], 3 * 4096) != 0, "%#llx", (unsigned long long)at[i]);
 	ck_assert_int_ne(make(&c, &r, PINNED, 0), 0);
 	ck_assert_int_ne(make(&c, &r, PINNED, LIMIT_MIRROR + 1), 0);

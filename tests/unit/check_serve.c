@@ -35,6 +35,13 @@ static CUresult driver_function(void)
 	return rand_r(&seed) % 3 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
+/* Each try ends without waiting for its reader, which is no leak. */
+__attribute__((visibility("default"))) const char *__tsan_default_options(void);
+const char *__tsan_default_options(void)
+{
+	return "report_thread_leaks=0";
+}
+
 static void *drain(void *arg)
 {
 	static char waste[1 << 16];

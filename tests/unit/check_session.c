@@ -3,13 +3,6 @@
  * posts, handles, and everything that ends it. */
 #include "tests/unit/session_client.h"
 
-/* The thread sanitizer else makes each of the many sessions wait a second at its end. */
-const char *__tsan_default_options(void);
-const char *__tsan_default_options(void)
-{
-	return "atexit_sleep_ms=0";
-}
-
 START_TEST(begins_and_ends)
 {
 	struct client c;

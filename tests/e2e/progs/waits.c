@@ -51,5 +51,6 @@ int main(int argc, char **argv)
 	}
 	printf("code %d after %lld ms\n", (int)r, (long long)(prog_ms() - start));
 	fflush(stdout);
+	free(pageable);
 	return 0;
 }
