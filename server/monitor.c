@@ -7,6 +7,7 @@
 #include "server/monitor.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -30,7 +31,16 @@ static struct {
 	int listener;
 } shared;
 
+/* Connections whose handshake goes on: who says nothing must not keep new mounts out, so the oldest has to go for
+ * one too many. */
+static struct {
+	pthread_mutex_t lock;
+	uint64_t last;
+	struct handshake { uint64_t order; int fd; bool dropped; } list[2 * LIMIT_PENDING];     /* order 0: free; fd: of our own */
+} handshakes = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
 struct connection {
+	struct handshake *handshake;
 	int fd;
 	bool tls;
 	uint32_t number;            /* never used twice */
@@ -110,6 +120,41 @@ static int serve_connection(struct connection *c, struct stream *s)
 	return r;
 }
 
+/* NULL: even those that were dropped are too many. */
+static struct handshake *handshake_begin(int fd)
+{
+	struct handshake *h = NULL, *oldest = NULL;
+	unsigned n = 0;
+
+	pthread_mutex_lock(&handshakes.lock);
+	for (unsigned i = 0; i < sizeof handshakes.list / sizeof *handshakes.list; i++) {
+		struct handshake *k = &handshakes.list[i];
+
+		if (!k->order)
+			h = k;
+		else if (!k->dropped && ++n && (!oldest || k->order < oldest->order))
+			oldest = k;
+	}
+	if (oldest && n >= LIMIT_PENDING) {
+		shutdown(oldest->fd, SHUT_RDWR);
+		oldest->dropped = true;
+	}
+	/* A descriptor of our own: the connection's may be closed, and be another's, before this ends. */
+	if (h)
+		*h = (struct handshake){.order = ++handshakes.last, .fd = fcntl(fd, F_DUPFD_CLOEXEC, 3)};
+	pthread_mutex_unlock(&handshakes.lock);
+	return h;
+}
+
+static void handshake_end(struct handshake *h)
+{
+	pthread_mutex_lock(&handshakes.lock);
+	if (h->fd >= 0)
+		close(h->fd);
+	h->order = 0;
+	pthread_mutex_unlock(&handshakes.lock);
+}
+
 static void *connection_main(void *arg)
 {
 	struct connection c = *(struct connection *)arg;
@@ -127,8 +172,14 @@ static void *connection_main(void *arg)
 	else
 		r = stream_accept(c.fd, keys, TIME_TLS, &s, &identity, &why);
 	keys_free(keys);
+	handshake_end(c.handshake);
 	if (r) {
 		log_warning("monitor connection refused: %s", why);
+		return NULL;
+	}
+	if (atomic_fetch_add(&shared.connections, 1) >= LIMIT_SESSIONS) {
+		log_warning("monitor connection of %s refused: there are %u", identity, LIMIT_SESSIONS);
+		stream_close(s);
 	} else {
 		log_debug("monitor connection of %s, TLS %s", identity, stream_security(s));
 		r = serve_connection(&c, s);
@@ -148,10 +199,12 @@ static void start_connection(int fd, bool tls)
 	pthread_t thread;
 	int r = ENOMEM;
 
-	if (atomic_fetch_add(&shared.connections, 1) >= LIMIT_SESSIONS)
+	struct handshake *h = c ? handshake_begin(fd) : NULL;
+
+	if (c && !h)
 		r = EUSERS;
 	else if (c) {
-		*c = (struct connection){fd, tls, atomic_fetch_add(&shared.last_connection, 1) + 1, 0};
+		*c = (struct connection){h, fd, tls, atomic_fetch_add(&shared.last_connection, 1) + 1, 0};
 		pthread_attr_init(&attributes);
 		pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
 		r = pthread_create(&thread, &attributes, connection_main, c);
@@ -160,7 +213,8 @@ static void start_connection(int fd, bool tls)
 	if (!r)
 		return;
 	log_warning("monitor connection refused: %s", strerror(r));
-	atomic_fetch_sub(&shared.connections, 1);
+	if (h)
+		handshake_end(h);
 	close(fd);
 	free(c);
 }

@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Many connections at once. `crowd.py PORT idle N`: N connections that send nothing; says "idle" and then how many the server ended within 10 s.
-`crowd.py PORT sessions N`: N sessions that only say PING; tells how many were taken and with which code the others were refused."""
+`crowd.py PORT sessions N`: N sessions that only say PING; tells how many were taken and with which code the others were refused.
+`crowd.py PORT silent N`: N monitor connections that never begin their TLS handshake, 50 a second; says "silent" and stays until its input ends."""
 import select
 import socket
 import sys
 import time
 
-from wire import HEADER, PING, frame, preamble
+from wire import HEADER, MONITOR, PING, TLS, frame, preamble
 
 PONG, BYE = 7, 12
 port, what, count = int(sys.argv[1]), sys.argv[2], int(sys.argv[3])
@@ -42,6 +43,14 @@ if what == "idle":
             if gone:
                 left.discard(s)
     print("ended", count - len(left), flush=True)
+elif what == "silent":
+    crowd = []
+    for _ in range(count):
+        crowd.append(connect())
+        crowd[-1].sendall(preamble(TLS | MONITOR))
+        time.sleep(0.02)
+    print("silent", flush=True)
+    sys.stdin.readline()
 else:
     crowd, result = [], {}
     for _ in range(count):
