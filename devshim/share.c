@@ -91,11 +91,15 @@ CUresult cuIpcOpenMemHandle_v2(CUdeviceptr *pdptr, CUipcMemHandle handle, unsign
 	r = call_end(&c, r);
 	if (r)
 		return r;
+	if (!range_open(range.base)) {
+		range_reserve(range.base, range.size);
+		if (!range_add(&range)) {
+			remote_cuIpcCloseMemHandle(p);
+			return CUDA_ERROR_OUT_OF_MEMORY;
+		}
+	}
 	*pdptr = p;
-	if (range_open(range.base))
-		return CUDA_SUCCESS;
-	range_reserve(range.base, range.size);
-	return range_add(&range) ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+	return CUDA_SUCCESS;
 }
 
 CUresult cuIpcCloseMemHandle(CUdeviceptr dptr)
@@ -403,7 +407,11 @@ CUresult cuMemPoolImportPointer(CUdeviceptr *ptr_out, CUmemoryPool pool, CUmemPo
 	r = call_end(&c, r);
 	if (r)
 		return r;
-	*ptr_out = p;
 	range_reserve(range.base, range.size);
-	return range_add(&range) ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+	if (!range_add(&range)) {
+		remote_cuMemFree_v2(p);
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	}
+	*ptr_out = p;
+	return CUDA_SUCCESS;
 }

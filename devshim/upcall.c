@@ -211,18 +211,25 @@ static void *upcalls(void *buffer)
 	return NULL;
 }
 
-/* Under the lock. */
+/* Under the lock. Threads that are there stay when another cannot be had: the next try starts the rest. */
 static bool start(void)
 {
+	static unsigned running;
+	static void *buffer;
+
 	if (upcall.started)
 		return true;
-	void *buffer = malloc(BUFFER);
-	if (buffer && process_thread(turns, &upcall.foreign, 0, "scuda-host") == 0 &&
-			process_thread(turns, &upcall.own, 0, "scuda-copy") == 0 &&
-			process_thread(upcalls, buffer, 0, "scuda-upcall") == 0)
-		return upcall.started = true;
-	free(buffer);
-	return false;
+	if (!buffer && !(buffer = malloc(BUFFER)))
+		return false;
+	for (; running < 3; running++) {
+		int e = running == 0 ? process_thread(turns, &upcall.foreign, 0, "scuda-host") :
+			running == 1 ? process_thread(turns, &upcall.own, 0, "scuda-copy") :
+				process_thread(upcalls, buffer, 0, "scuda-upcall");
+
+		if (e)
+			return false;
+	}
+	return upcall.started = true;
 }
 
 uint64_t upcall_new(void (*fn)(void *arg), void *arg, bool once, bool foreign)
