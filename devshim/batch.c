@@ -46,6 +46,14 @@ static CUresult run(struct copy *k, CUmemcpySrcAccessOrder order, CUstream s)
 
 /* ---- of runs of bytes */
 
+/* A batch does not go into a graph (seen at a real driver); the capture goes on without it. */
+static bool captured(CUstream s)
+{
+	CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
+
+	return work_capturing() && !cuStreamIsCapturing(s, &status) && status == CU_STREAM_CAPTURE_STATUS_ACTIVE;
+}
+
 /* Where the operations begin that an entry is for: 0, then rising. */
 static bool starts_good(const size_t *start, size_t n, size_t count)
 {
@@ -74,6 +82,8 @@ static CUresult linear(CUdeviceptr *dsts, CUdeviceptr *srcs, size_t *sizes, size
 			return CUDA_ERROR_INVALID_VALUE;
 	for (i = 0; i < count && !r; i++)
 		r = copy_of_linear(&k, dsts[i], true, srcs[i], true, sizes[i]);
+	if (!r && captured(s))
+		return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
 	for (*failed = i - 1, i = 0; i < count && !r; i++) {
 		*failed = i;
 		a += a + 1 < nattrs && start[a + 1] == i;

@@ -76,6 +76,11 @@ static CUresult linear(CUdeviceptr *dsts, CUdeviceptr *srcs, size_t *sizes, size
 		r = sizes[i] ? copy_linear(dsts[i], COPY_UNIFIED, srcs[i], COPY_UNIFIED, sizes[i], &w, &sides)
 			     : CUDA_ERROR_INVALID_VALUE;
 	}
+	/* A batch does not go into a graph, and spoils none. */
+	if (!r && s->capture) {
+		*failed = NONE;
+		return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+	}
 	for (size_t i = 0, a = 0; i < count && !r; i++) {
 		*failed = i;
 		a += a + 1 < nattrs && starts[a + 1] == i;
