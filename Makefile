@@ -113,9 +113,13 @@ $(progs): $(B)/tests/e2e/%: tests/e2e/progs/%.c tests/e2e/progs/prog.h $(B)/lib/
 
 unit: $(unit)
 tests: all $(unit) $(progs) ## build the tests, too
-check: tests ## run all tests (tests/run.sh NAME runs those that you name)
+# With all processors: the CUDA programs alone take nvcc ten minutes on one.
+build_tests = @$(MAKE) --no-print-directory $(if $(filter -j%,$(MAKEFLAGS)),,-j$(shell nproc)) tests
+check: ## run all tests (tests/run.sh NAME runs those that you name)
+	$(build_tests)
 	@B=$(B) tests/run.sh
-check-long: tests ## run all tests and the long ones
+check-long: ## run all tests and the long ones
+	$(build_tests)
 	@B=$(B) SCUDAFS_TEST_LONG=1 tests/run.sh
 # The CUDA programs themselves are built once; our library in them brings the sanitizer.
 preload = $(shell $(CC) -print-file-name=$(1))
