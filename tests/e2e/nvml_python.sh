@@ -1,9 +1,11 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Every getter of nvidia-ml-py on the software device: a value, or a code that says why there is none. Python is $PYTHON, with the package nvidia-ml-py.
+# Every getter of nvidia-ml-py on the software device: a value, or a code that says why there is none. Python is $PYTHON, or the first of
+# $SCUDAFS_TEST_PYTHON, with the package nvidia-ml-py.
 . "$(dirname "$0")/lib.sh"
 requires mount
-python=${PYTHON:-python3}
+python=${PYTHON:-${SCUDAFS_TEST_PYTHON:-python3}}
+python=${python%% *}
 "$python" -c 'import pynvml' 2>/dev/null || skip "$python has no nvidia-ml-py"
 [ "$driver" = soft ] || skip "it knows the software device's answers"
 start_server

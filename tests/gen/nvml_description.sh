@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # wire/nvml_types.h and wire/nvml.h against NVIDIA's nvml.h 13.0: sizes, offsets, constants, prototypes; and no function of the header is missing. The
-# header is $NVML_H, or a toolkit's. Newer things than that header's are not compared.
+# header is $NVML_H, a toolkit's, or that of the package nvidia-nvml-dev of a Python in $SCUDAFS_TEST_PYTHON. Newer things than that header's are not compared.
 set -eu
 cd "$(dirname "$0")/../.."
 work=$(mktemp -d)
@@ -9,6 +9,9 @@ trap 'rm -rf "$work"' EXIT
 header=${NVML_H:-}
 for d in "${CUDA_HOME:-}" /usr/local/cuda /usr/local/cuda-13* /usr; do
 	[ -n "$header" ] || [ -z "$d" ] || [ ! -f "$d/include/nvml.h" ] || header=$d/include/nvml.h
+done
+for python in ${SCUDAFS_TEST_PYTHON:-}; do
+	[ -n "$header" ] || header=$("$python" -c 'import glob, sysconfig; print("".join(glob.glob(sysconfig.get_path("purelib") + "/nvidia/cu13/include/nvml.h")))')
 done
 [ -n "$header" ] || { echo "SKIP no nvml.h: name one in NVML_H"; exit 77; }
 [ -f "$header" ] || { echo "FAIL: there is no $header"; exit 1; }
