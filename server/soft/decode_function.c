@@ -355,19 +355,19 @@ int decode_function(struct engine_module *m, struct ptx_func *f, struct engine_e
 	int r = decode_one(m, f, error);
 	if (r || f->code->decoded)
 		return r;
-	struct ptx_func **todo = calloc(m->nfuncs + 1, sizeof *todo);
+	struct ptx_func **reached = calloc(m->nfuncs + 1, sizeof *reached);
 	bool *seen = calloc(m->nfuncs + 1, sizeof *seen);
 	uint64_t *need = calloc(m->nfuncs + 1, sizeof *need);
 	unsigned n = 0, done = 0, direct = 0;
 	bool pointers = false;
-	if (!todo || !seen || !need) {
+	if (!reached || !seen || !need) {
 		r = error->code = OUT_OF_MEMORY;
 		goto out;
 	}
-	todo[n++] = f;
+	reached[n++] = f;
 	seen[f->index] = true;
 	while (done < n) {
-		struct ptx_func *g = todo[done++];
+		struct ptx_func *g = reached[done++];
 		r = decode_one(m, g, error);
 		if (r)
 			goto out;
@@ -379,7 +379,7 @@ int decode_function(struct engine_module *m, struct ptx_func *f, struct engine_e
 			pointers |= ci && !ci->func;
 			if (ci && ci->func && ci->func->body && !seen[ci->func->index]) {
 				seen[ci->func->index] = true;
-				todo[n++] = ci->func;
+				reached[n++] = ci->func;
 			}
 		}
 		if (!pointers || done < n || direct)
@@ -388,18 +388,18 @@ int decode_function(struct engine_module *m, struct ptx_func *f, struct engine_e
 		for (unsigned k = 0; k < m->nfuncs; k++)
 			if (m->funcs[k]->body && !m->funcs[k]->entry && !seen[k]) {
 				seen[k] = true;
-				todo[n++] = m->funcs[k];
+				reached[n++] = m->funcs[k];
 			}
 	}
-	uint64_t stack = stack_of(todo, n, pointers, need);
+	uint64_t stack = stack_of(reached, n, pointers, need);
 	bool dynamic = false;
 	for (unsigned k = 0; k < n; k++)
-		dynamic |= todo[k]->code->dynamic_stack;
+		dynamic |= reached[k]->code->dynamic_stack;
 	stack += dynamic ? ALLOCA_STACK : 0;
 	f->code->stack_bytes = (uint32_t)(stack < MAX_STACK ? stack : MAX_STACK);
 	f->code->decoded = true;
 out:
-	free(todo);
+	free(reached);
 	free(seen);
 	free(need);
 	return r;
