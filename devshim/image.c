@@ -17,30 +17,6 @@ enum entry_kind { ENTRY_PTX = 1, ENTRY_ELF = 2 };
 #define ENTRY_ARCH_SPECIFIC 0x100000u
 #define ENTRY_FAMILY_SPECIFIC 0x200000u
 
-struct wrapper {
-	uint32_t magic, version;
-	const void *data, *extra;
-};
-
-static uint16_t u16(const void *p)
-{
-	uint16_t v;
-	memcpy(&v, p, sizeof v);
-	return v;
-}
-static uint32_t u32(const void *p)
-{
-	uint32_t v;
-	memcpy(&v, p, sizeof v);
-	return v;
-}
-static uint64_t u64(const void *p)
-{
-	uint64_t v;
-	memcpy(&v, p, sizeof v);
-	return v;
-}
-
 struct entry {
 	const uint8_t *p;
 	size_t size; /* header and payload */
@@ -178,7 +154,7 @@ static bool make_parts(struct image *i, unsigned n)
 	return i->part_size && i->header;
 }
 
-static CUresult wrapper_read(const struct wrapper *w, const struct image_target *t, struct image *i)
+static CUresult wrapper_read(const struct image_wrapper *w, const struct image_target *t, struct image *i)
 {
 	const void *const *extra = w->version == 2 ? w->extra : NULL;
 	unsigned n = 1;

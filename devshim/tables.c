@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "wire/cuda.h"
+#include "wire/image.h"
 #include "wire/log.h"
 
 typedef const void *word;
@@ -33,14 +34,11 @@ UNKNOWN(lt_list)
 
 /* ---- the runtime's own interface */
 
-#define WRAPPER_MAGIC 0x466243b1u
-struct wrapper { uint32_t magic, version; const void *data; const void *extra; };
-
-static CUresult cudart_load(CUmodule *out, const struct wrapper *w)
+static CUresult cudart_load(CUmodule *out, const struct image_wrapper *w)
 {
 	if (!out || !w)
 		return CUDA_ERROR_INVALID_VALUE;
-	if (w->magic != WRAPPER_MAGIC)
+	if (w->magic != IMAGE_WRAPPER_MAGIC)
 		return CUDA_ERROR_INVALID_IMAGE;
 	return cuModuleLoadData(out, w->data);
 }
@@ -53,7 +51,7 @@ static CUresult cudart_primary(CUcontext *out, CUdevice device)
 	return *out ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
 }
 
-static CUresult cudart_load_with(CUmodule *out, const struct wrapper *w, void *a, void *b, unsigned n)
+static CUresult cudart_load_with(CUmodule *out, const struct image_wrapper *w, void *a, void *b, unsigned n)
 {
 	return a || b || n ? CUDA_ERROR_NOT_SUPPORTED : cudart_load(out, w);
 }

@@ -67,7 +67,7 @@ bool image_get(struct exec *x, struct image *i)
 		return true;
 	}
 	i->whole = image_fatbin_whole(i->bytes, size[0]);
-	i->wrapper = (struct wrapper){
+	i->wrapper = (struct image_wrapper){
 		.magic = IMAGE_WRAPPER_MAGIC, .version = kind == IMAGE_WRAPPER2 ? 2 : 1, .data = i->bytes};
 	if (kind == IMAGE_WRAPPER2) {
 		const uint8_t *p = i->bytes + size[0];

@@ -8,11 +8,7 @@
 #include "server/exec.h"
 #include "wire/cuda_types.h"
 #include "wire/digest.h"
-
-struct wrapper {
-	uint32_t magic, version;
-	const void *data, *extra;
-};
+#include "wire/image.h"
 
 struct image {
 	uint8_t *bytes; /* with IMAGE_TAIL zeros behind */
@@ -21,7 +17,7 @@ struct image {
 	bool asked; /* only the digest came ... */
 	bool known; /* ... and these are its bytes; always true of bytes that came */
 	bool whole; /* the driver, which is told no size, stays inside */
-	struct wrapper wrapper;
+	struct image_wrapper wrapper;
 	const void **extra;
 	const void *code; /* for the driver */
 };

@@ -9,25 +9,6 @@
 
 #define ENTRY_SIZES 16 /* of a fatbin's entry: up to the end of its two sizes */
 
-static uint16_t u16(const void *p)
-{
-	uint16_t v;
-	memcpy(&v, p, sizeof v);
-	return v;
-}
-static uint32_t u32(const void *p)
-{
-	uint32_t v;
-	memcpy(&v, p, sizeof v);
-	return v;
-}
-static uint64_t u64(const void *p)
-{
-	uint64_t v;
-	memcpy(&v, p, sizeof v);
-	return v;
-}
-
 size_t image_fatbin_size(const void *p, size_t max)
 {
 	if (max < IMAGE_FATBIN_HEADER || u32(p) != IMAGE_FATBIN_MAGIC ||

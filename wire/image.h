@@ -6,6 +6,8 @@
 #pragma once
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
+#include <string.h>
 
 enum image_kind {
 	IMAGE_WRAPPER1 = 1, /* a wrapper of version 1 around one fatbin */
@@ -21,6 +23,32 @@ enum image_kind {
 #define IMAGE_FATBIN_HEADER 16
 #define IMAGE_ASKED (64u << 10) /* from this size on a program's end asks whether the server has it */
 #define IMAGE_TAIL 64 /* zero bytes that image_whole wants behind an image: a NUL, an entry's header */
+
+/* What a compiler puts around a fatbin, and the runtime hands to the driver: addresses of the program's. */
+struct image_wrapper {
+	uint32_t magic, version;
+	const void *data, *extra;
+};
+
+/* Words of an image, which lie anywhere. */
+static inline uint16_t u16(const void *p)
+{
+	uint16_t v;
+	memcpy(&v, p, sizeof v);
+	return v;
+}
+static inline uint32_t u32(const void *p)
+{
+	uint32_t v;
+	memcpy(&v, p, sizeof v);
+	return v;
+}
+static inline uint64_t u64(const void *p)
+{
+	uint64_t v;
+	memcpy(&v, p, sizeof v);
+	return v;
+}
 
 /* Bytes of the fatbin at p, 0 when it is none; at most `max`. */
 size_t image_fatbin_size(const void *p, size_t max);

@@ -11,10 +11,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <zstd.h>
+#include "wire/image.h"
 #include "wire/log.h"
 
-#define WRAPPER_MAGIC 0x466243b1u
-#define FATBIN_MAGIC 0xba55ed50u
 #define FATBIN_BYTES (1ull << 31)
 #define ENTRY_LEAST 64u
 #define ELF_HEADER 64u
@@ -24,11 +23,6 @@
 #define FLAG_ZSTD 0x8000u
 #define FLAG_LINKED (1ull << 62) /* ours (image_pack): the payload is several texts, a NUL after each */
 
-struct wrapper {
-	uint32_t magic, version;
-	const void *data;
-	const void *extra;
-};
 struct fatbin {
 	uint32_t magic;
 	uint16_t version, header;
@@ -229,7 +223,7 @@ static CUresult fatbin_header(struct fatbin *h, const void *data, size_t size, s
 		return CUDA_ERROR_INVALID_IMAGE;
 	}
 	memcpy(h, data, sizeof *h);
-	if (h->magic != FATBIN_MAGIC || h->header < sizeof *h || h->bytes > FATBIN_BYTES) {
+	if (h->magic != IMAGE_FATBIN_MAGIC || h->header < sizeof *h || h->bytes > FATBIN_BYTES) {
 		jit_error(j, "not a fat binary of a known kind");
 		return CUDA_ERROR_INVALID_IMAGE;
 	}
@@ -309,7 +303,7 @@ static CUresult add_fatbin(struct image *im, const void *data, size_t size, int 
 }
 
 static CUresult add_wrapper(
-	struct image *im, const struct wrapper *w, int capability, struct found *found, struct jit *j)
+	struct image *im, const struct image_wrapper *w, int capability, struct found *found, struct jit *j)
 {
 	if (!w->data || ((uintptr_t)w->data & 7))
 		return CUDA_ERROR_INVALID_IMAGE;
@@ -352,9 +346,9 @@ CUresult image_add(struct image *im, const void *data, size_t size, int capabili
 		magic |= (uint32_t)b << 8 * i;
 	}
 	struct found found = {0};
-	if (magic == WRAPPER_MAGIC || magic == FATBIN_MAGIC) {
+	if (magic == IMAGE_WRAPPER_MAGIC || magic == IMAGE_FATBIN_MAGIC) {
 		unsigned before = im->count;
-		CUresult r = magic == WRAPPER_MAGIC ? add_wrapper(im, data, capability, &found, j)
+		CUresult r = magic == IMAGE_WRAPPER_MAGIC ? add_wrapper(im, data, capability, &found, j)
 						    : add_fatbin(im, data, size, capability, &found, j);
 		return r ? r : some_ptx(im, before, &found, capability, j);
 	}
@@ -400,7 +394,7 @@ void *image_pack(const struct image *im, int capability, size_t *size)
 	if (!f)
 		return NULL;
 	struct entry *e = (struct entry *)(f + 1);
-	*f = (struct fatbin){FATBIN_MAGIC, 1, sizeof *f, sizeof *e + n};
+	*f = (struct fatbin){IMAGE_FATBIN_MAGIC, 1, sizeof *f, sizeof *e + n};
 	*e = (struct entry){.kind = ENTRY_PTX,
 		.unknown = 0x0101,
 		.header = sizeof *e,

@@ -119,13 +119,13 @@ START_TEST(wrappers)
 	uint8_t a[512], b[512];
 	size_t na = put_fatbin(a, linked, 1), nb = put_fatbin(b, relocatable, 2);
 	const void *extra[] = {b, b, NULL};
-	struct wrapper w = {IMAGE_WRAPPER_MAGIC, 1, a, "a file's name"};
+	struct image_wrapper w = {IMAGE_WRAPPER_MAGIC, 1, a, "a file's name"};
 	struct image i;
 
 	ck_assert_int_eq(image_read(&w, &h200, &i), 0);
 	ck_assert(i.kind == IMAGE_WRAPPER1 && i.nparts == 1 && i.total == na);
 	image_finish(&i);
-	w = (struct wrapper){IMAGE_WRAPPER_MAGIC, 2, a, extra};
+	w = (struct image_wrapper){IMAGE_WRAPPER_MAGIC, 2, a, extra};
 	ck_assert_int_eq(image_read(&w, &forced, &i), 0);
 	ck_assert(i.kind == IMAGE_WRAPPER2 && i.nparts == 3);
 	ck_assert(i.part_size[1] < nb && i.part_size[1] == i.part_size[2]);
@@ -133,7 +133,7 @@ START_TEST(wrappers)
 	image_finish(&i);
 	w.version = 3;
 	ck_assert_int_eq(image_read(&w, &h200, &i), CUDA_ERROR_INVALID_IMAGE);
-	w = (struct wrapper){IMAGE_WRAPPER_MAGIC, 1, NULL, NULL};
+	w = (struct image_wrapper){IMAGE_WRAPPER_MAGIC, 1, NULL, NULL};
 	ck_assert_int_eq(image_read(&w, &h200, &i), CUDA_ERROR_INVALID_IMAGE);
 	a[8] = a[13] = 0xff;
 	w.data = a;
