@@ -410,6 +410,7 @@ static void *session_main(void *arg)
 {
 	struct relay *r = arg;
 	struct answers a;
+	pthread_setname_np(pthread_self(), "session");
 	if (connect_server(r))
 		while (turn(r))
 			;

@@ -14,7 +14,7 @@ runtime   := $(addprefix $(A)/,$(call apps_of,static) $(addsuffix .shared,$(call
 	$(addsuffix .fat,$(call apps_of,fat)) $(addsuffix .plain,$(call apps_of,plain)))
 apidriven := $(addprefix $(A)/,$(call apps_of,driver)) \
 	$(patsubst tests/apps/conformance/%.c,$(A)/conformance/%,$(wildcard tests/apps/conformance/*.c))
-benches   := $(addprefix $(B)/tests/bench/,micro cost tcp proxy)
+benches   := $(addprefix $(B)/tests/bench/,micro cost bulk tcp ways proxy)
 NVFLAGS    = -O2 -std=c++17 --extended-lambda -Xcompiler -Wall,-D_GNU_SOURCE $(NVEXTRA)
 # Not those whose libraries are not here.
 missing   := $(shell bash tests/apps/libs.sh $(CUDA) missing)
@@ -57,11 +57,11 @@ $(A)/nvrtc: DRIVER_LIBS = -L$(CUDA)/lib64 -lnvrtc -Wl,--disable-new-dtags,-rpath
 $(filter $(A)/conformance/%,$(apidriven)): $(A)/conformance/%: tests/apps/conformance/%.c tests/apps/conformance/check.h
 	@mkdir -p $(@D)
 	$(driver_build)
-$(B)/tests/bench/micro $(B)/tests/bench/cost: $(B)/tests/bench/%: tests/bench/%.c
+$(addprefix $(B)/tests/bench/,micro cost bulk): $(B)/tests/bench/%: tests/bench/%.c
 	@mkdir -p $(@D)
 	$(driver_build)
-$(B)/tests/bench/tcp $(B)/tests/bench/proxy: $(B)/tests/bench/%: tests/bench/%.c
+$(addprefix $(B)/tests/bench/,tcp ways proxy): $(B)/tests/bench/%: tests/bench/%.c
 	@mkdir -p $(@D)
-	$(CC) -std=gnu11 -O2 -Wall -Wextra -D_GNU_SOURCE -o $@ $<
+	$(CC) -std=gnu11 -O2 -Wall -Wextra -D_GNU_SOURCE -o $@ $< -lpthread
 .PHONY: apps
 endif
