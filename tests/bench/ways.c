@@ -11,7 +11,8 @@
  *     file      sendfile() from a memfd that is the memory: the kernel copies nothing on this side
  *     slots     a copy into eight slots of a memfd, sendfile from there; a slot is free when the receiver says so
  *     two       two connections, each by a thread of its own, half of the memory each
- *     ...-u     the same through a unix socket */
+ *     ...-u     the same through a unix socket; ...-b: through TCP with buffers of half a MiB at both ends;
+ *     ...-p     TCP, with pieces of 256 KiB in place of a MiB */
 #include <emmintrin.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -34,6 +35,7 @@ static char *memory, *slots;
 static int memory_fd, slots_fd;
 static sem_t full, empty;
 static int plain, fd_of_acks = -1;
+static size_t piece = MIB;
 
 static void die(const char *what)
 {
@@ -102,13 +104,13 @@ static void receive(int fd, size_t n, int acks)
 
 	to = mmap(NULL, RECEIVED * MIB, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
 	for (size_t got = 0; got < n;) {
-		size_t left = MIB - got % MIB;
+		size_t left = piece - got % piece;
 		ssize_t r = recv(fd, to + got % (RECEIVED * MIB), left, 0);
 
 		if (r <= 0)
 			die("recv");
 		got += (size_t)r;
-		if (acks && got % MIB == 0)
+		if (acks && got % piece == 0)
 			send_all(fd, "", 1);
 	}
 	double used = cpu() - before;
@@ -139,15 +141,15 @@ static void copy_nt(char *to, const char *from, size_t n)
 static void *copier(void *arg)
 {
 	(void)arg;
-	for (size_t i = 0; i < ALL / MIB; i++) {
-		char *to = slots + i % SLOTS * MIB;
+	for (size_t i = 0; i < ALL / piece; i++) {
+		char *to = slots + i % SLOTS * piece;
 
 		while (sem_wait(&empty))
 			;
 		if (plain)
-			memcpy(to, memory + i * MIB, MIB);
+			memcpy(to, memory + i * piece, piece);
 		else
-			copy_nt(to, memory + i * MIB, MIB);
+			copy_nt(to, memory + i * piece, piece);
 		sem_post(&full);
 	}
 	return NULL;
@@ -158,7 +160,7 @@ static void *acknowledged(void *arg)
 	char byte;
 
 	(void)arg;
-	for (size_t i = 0; i < ALL / MIB; i++) {
+	for (size_t i = 0; i < ALL / piece; i++) {
 		take_all(fd_of_acks, &byte, 1);
 		sem_post(&empty);
 	}
@@ -174,13 +176,13 @@ static void copied(int fd, int by_file)
 	fd_of_acks = fd;
 	if (pthread_create(&t, NULL, copier, NULL) || (by_file && pthread_create(&acks, NULL, acknowledged, NULL)))
 		die("thread");
-	for (size_t i = 0; i < ALL / MIB; i++) {
+	for (size_t i = 0; i < ALL / piece; i++) {
 		while (sem_wait(&full))
 			;
 		if (by_file) {
-			send_file(fd, slots_fd, i % SLOTS * MIB, MIB);
+			send_file(fd, slots_fd, i % SLOTS * piece, piece);
 		} else {
-			send_all(fd, slots + i % SLOTS * MIB, MIB);
+			send_all(fd, slots + i % SLOTS * piece, piece);
 			sem_post(&empty);
 		}
 	}
@@ -204,7 +206,7 @@ static void *send_half(void *arg)
 	return NULL;
 }
 
-static void connection(int unix_socket, int v[2])
+static void connection(int unix_socket, int buffer, int v[2])
 {
 	struct sockaddr_in a = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
 	socklen_t n = sizeof a;
@@ -222,23 +224,28 @@ static void connection(int unix_socket, int v[2])
 		die("loopback");
 	v[1] = accept(l, NULL, NULL);
 	close(l);
+	for (int i = 0; i < 2 && buffer; i++)
+		if (setsockopt(v[i], SOL_SOCKET, SO_SNDBUF, &buffer, sizeof buffer) ||
+			setsockopt(v[i], SOL_SOCKET, SO_RCVBUF, &buffer, sizeof buffer))
+			die("buffers");
 	for (int i = 0; i < 2; i++)
 		if (setsockopt(v[i], IPPROTO_TCP, TCP_NODELAY, &one, sizeof one))
 			die("TCP_NODELAY");
 }
 
-static void run(const char *way, int unix_socket)
+static void run(const char *way, char kind)
 {
 	int two = !strcmp(way, "two"), by_slots = !strcmp(way, "slots"), connections = two ? TWO : 1, v[TWO][2];
 	double best = 0, sender = 0, receiver = 0;
 
 	plain = strcmp(way, "copied-nt");
+	piece = kind == 'p' ? MIB / 4 : MIB;
 	for (int k = 0; k < RUNS; k++) {
 		double used = 0;
 		pid_t child[TWO];
 
 		for (int i = 0; i < connections; i++) {
-			connection(unix_socket, v[i]);
+			connection(kind == 'u', kind == 'b' ? MIB / 2 : 0, v[i]);
 			child[i] = fork();
 			if (child[i] < 0)
 				die("fork");
@@ -287,7 +294,8 @@ static void run(const char *way, int unix_socket)
 			waitpid(child[i], NULL, 0);
 		}
 	}
-	printf("%-10s%s %6.2f GB/s, sender %.3f, receiver %.3f s/GB\n", way, unix_socket ? "-u" : "  ", best, sender, receiver);
+	printf("%-10s%c%c %6.2f GB/s, sender %.3f, receiver %.3f s/GB\n", way, kind == ' ' ? ' ' : '-', kind, best,
+		sender, receiver);
 	fflush(stdout);
 }
 
@@ -297,8 +305,8 @@ int main(void)
 
 	memory = shared(&memory_fd, ALL);
 	slots = shared(&slots_fd, SLOTS * MIB);
-	for (int unix_socket = 0; unix_socket < 2; unix_socket++)
+	for (const char *kind = " bpu"; *kind; kind++)
 		for (size_t i = 0; i < sizeof ways / sizeof *ways; i++)
-			run(ways[i], unix_socket);
+			run(ways[i], *kind);
 	return 0;
 }
