@@ -30,7 +30,7 @@ $(A)/obj/%.o: tests/apps/%.cu tests/apps/app.h
 $(addprefix $(A)/obj/,$(addsuffix .o,$(shell grep -l libs.h tests/apps/*.cu | xargs -n 1 basename -s .cu))): tests/apps/libs.h
 $(A)/obj/ptds.o: NVEXTRA = --default-stream per-thread
 $(A)/devicequery: STATIC_LIBS = -L$(CUDA)/lib64/stubs -lcuda
-$(filter-out $(A)/rdc $(A)/cdp,$(filter-out %.shared %.fat %.plain,$(runtime))): $(A)/%: $(A)/obj/%.o
+$(filter-out $(A)/rdc $(A)/cdp $(A)/cdpgraphs,$(filter-out %.shared %.fat %.plain,$(runtime))): $(A)/%: $(A)/obj/%.o
 	$(NVCC) -cudart static -o $@ $< $(STATIC_LIBS) -lpthread
 $(filter %.shared,$(runtime)): $(A)/%.shared: $(A)/obj/%.o
 	$(NVCC) -cudart shared -Xlinker -rpath,$(CUDA)/lib64 -o $@ $< $(shell bash tests/apps/libs.sh $(CUDA) flags $*) -lpthread
@@ -43,7 +43,7 @@ $(filter %.plain,$(runtime)): $(A)/%.plain: tests/apps/%.cu tests/apps/app.h
 $(A)/rdc: $(wildcard tests/apps/rdc/*.cu) tests/apps/app.h
 	@mkdir -p $(@D)
 	$(NVCC) $(NVFLAGS) -rdc=true -arch=all-major -o $@ $(filter %.cu,$^)
-$(A)/cdp: tests/apps/cdp/main.cu tests/apps/app.h
+$(A)/cdp $(A)/cdpgraphs: $(A)/%: tests/apps/%/main.cu tests/apps/app.h
 	@mkdir -p $(@D)
 	$(NVCC) $(NVFLAGS) -rdc=true -arch=all-major -o $@ $< -lcudadevrt
 
