@@ -49,6 +49,7 @@ sanitize := $(if $(SAN),-fsanitize=$(SAN) -fno-omit-frame-pointer)
 COMPILE  = $(CC) -std=gnu11 $(CFLAGS) $(WARN) $(sanitize) -fPIC -fvisibility=hidden -D_GNU_SOURCE -DVERSION='"$(VERSION)"' \
 	-DPREFIX='"$(PREFIX)"' -I. -I$(B)/gen $(INC) -MMD -MP -c -o $@ $<
 LINK     = $(CC) $(CFLAGS) $(sanitize) -o $@ $(filter %.o,$^) $(LIBS)
+generator := wire/gen.py $(wildcard wire/generator/*.py)
 artefacts := calls.h calls.c driver.h driver.c remote.h stubs.c serve.c procs.c soft.c flavours.h entry.c names.c inner map
 artefacts_nvml := $(filter-out procs.c soft.c flavours.h entry.c names.c inner map,$(artefacts))
 headers  := $(addprefix $(B)/gen/cuda.,calls.h driver.h remote.h flavours.h) $(addprefix $(B)/gen/nvml.,calls.h driver.h remote.h)
@@ -70,10 +71,10 @@ $(simd): $(B)/obj/server/soft/handlers.%.o: server/soft/handlers.c | $(headers)
 $(B)/obj/%.o: %.c | $(headers)
 	@mkdir -p $(@D)
 	$(COMPILE)
-$(addprefix $(B)/gen/cuda.,$(artefacts)): $(B)/gen/cuda.%: wire/cuda.h wire/cuda_types.h wire/gen.py
+$(addprefix $(B)/gen/cuda.,$(artefacts)): $(B)/gen/cuda.%: wire/cuda.h wire/cuda_types.h $(generator)
 	@mkdir -p $(@D)
 	python3 wire/gen.py wire/cuda_types.h wire/cuda.h $* > $@.new && mv $@.new $@
-$(addprefix $(B)/gen/nvml.,$(artefacts_nvml)): $(B)/gen/nvml.%: wire/nvml.h wire/nvml_types.h wire/gen.py
+$(addprefix $(B)/gen/nvml.,$(artefacts_nvml)): $(B)/gen/nvml.%: wire/nvml.h wire/nvml_types.h $(generator)
 	@mkdir -p $(@D)
 	python3 wire/gen.py wire/nvml_types.h wire/nvml.h $* > $@.new && mv $@.new $@
 # The shim's functions get out of the way of the exports, which are the generated wrappers around them (devshim/count.h).
@@ -158,10 +159,10 @@ install: all $(man) ## install below PREFIX (/usr/local), staged in DESTDIR
 
 docs: $(B)/docs/support.md $(B)/docs/support-nvml.md ## write the tables of what is supported (build/docs)
 named := $(wildcard server/soft/*.c tests/*/*.c tests/*/*.cu tests/*/*/*.c tests/*/*.sh)
-$(B)/docs/support.md: wire/cuda.h wire/cuda_types.h wire/gen.py $(named)
+$(B)/docs/support.md: wire/cuda.h wire/cuda_types.h $(generator) $(named)
 	@mkdir -p $(@D)
 	python3 wire/gen.py wire/cuda_types.h wire/cuda.h support.md > $@
-$(B)/docs/support-nvml.md: wire/nvml.h wire/nvml_types.h wire/gen.py $(named)
+$(B)/docs/support-nvml.md: wire/nvml.h wire/nvml_types.h $(generator) $(named)
 	@mkdir -p $(@D)
 	python3 wire/gen.py wire/nvml_types.h wire/nvml.h support.md > $@
 clean: ## remove all that was built

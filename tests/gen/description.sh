@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# The description against NVIDIA's cuda.h 13.0, where a toolkit is installed: every prototype, every struct's size and offsets, every constant, and the
-# set of exports against the toolkit's stub library.
+# The description against NVIDIA's cuda.h 13.0, where a toolkit is installed: every prototype, every struct's
+# size and offsets, every constant, and the set of exports against the toolkit's stub library.
 set -eu
 cd "$(dirname "$0")/../.."
 gen=${B:-build}/gen
@@ -11,7 +11,8 @@ for d in "${CUDA_HOME:-}" /usr/local/cuda /usr/local/cuda-13*; do
 	[ -n "$d" ] && [ -f "$d/include/cuda.h" ] && cuda=$d && break
 done
 [ -n "${cuda:-}" ] || { echo "SKIP no CUDA toolkit: cuda.h not found"; exit 77; }
-grep -q 'define CUDA_VERSION 13000' "$cuda/include/cuda.h" || { echo "SKIP the toolkit is not 13.0"; exit 77; }
+header=$cuda/include/cuda.h
+grep -q 'define CUDA_VERSION 13000' "$header" || { echo "SKIP the toolkit is not 13.0"; exit 77; }
 py="python3 wire/gen.py wire/cuda_types.h wire/cuda.h"
 
 # Our prototypes after NVIDIA's: an empty stand-in hides our types.
@@ -30,7 +31,8 @@ gcc -Wall -Werror -I"$work" -I"$cuda/include" -fsyntax-only "$work/both.c"
 
 $py layout.c > "$work/layout/layout.c"
 gcc -w -I. -DTYPES='"wire/cuda_types.h"' "$work/layout/layout.c" -o "$work/ours"
-gcc -w -D__CUDA_API_VERSION_INTERNAL -I"$cuda/include" -DTYPES='<cudaProfiler.h>' "$work/layout/layout.c" -o "$work/theirs"
+gcc -w -D__CUDA_API_VERSION_INTERNAL -I"$cuda/include" -DTYPES='<cudaProfiler.h>' \
+	"$work/layout/layout.c" -o "$work/theirs"
 "$work/ours" > "$work/ours.out"
 "$work/theirs" > "$work/theirs.out"
 diff "$work/ours.out" "$work/theirs.out"
@@ -39,4 +41,5 @@ diff "$work/ours.out" "$work/theirs.out"
 sed -n 's/^CUresult \(cu[A-Za-z0-9_]*\)(.*/\1/p' wire/cuda.h "$work/flavours.h" | sort > "$work/described"
 nm -D "$cuda/lib64/stubs/libcuda.so" | sed -n 's/.* T \(cu.*\)/\1/p' | sort > "$work/exported"
 diff "$work/exported" "$work/described"
-echo "description agrees with $cuda: $(wc -l < "$work/described") exports, $(wc -l < "$work/ours.out") sizes, offsets and constants"
+echo "description agrees with $cuda: $(wc -l < "$work/described") exports," \
+	"$(wc -l < "$work/ours.out") sizes, offsets and constants"

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The loop test: every call that the generator encodes goes once through its generated stub, the wire format and its generated dispatch into a driver table of
- * checking functions, in one process without network; then every truncated prefix of each request, and every request with one byte too many,
- * must be refused by the dispatch without a call of the driver. */
+/* The loop test: every call that the generator encodes goes once through its generated stub, the wire format
+ * and its generated dispatch into a driver table of checking functions, in one process without network; then
+ * every truncated prefix of each request, and every request with one byte too many, must be refused by the
+ * dispatch without a call of the driver. */
 #include "tests/gen/loop.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -126,9 +127,9 @@ LOOP_CODE call_wait(struct call *c)
 	memcpy(saved, answer, out.len);
 	loop_called = LOOP_CALLS;
 	for (size_t k = 0; k < n; k++)
-		loop_check(dispatch(c->id, request, k, &ignored) == SERVE_BAD, "a truncated request was refused", 0);
+		loop_check(dispatch(c->id, request, k, &ignored) == SERVE_BAD, "cut, it was refused", 0);
 	request[n] = 0;
-	loop_check(dispatch(c->id, request, n + 1, &ignored) == SERVE_BAD, "a request with a byte too many was refused", 0);
+	loop_check(dispatch(c->id, request, n + 1, &ignored) == SERVE_BAD, "a byte too many was refused", 0);
 	loop_check(loop_called == LOOP_CALLS, "a damaged request did not reach the driver", 0);
 	loop_called = called;
 	memcpy(answer, saved, out.len);

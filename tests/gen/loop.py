@@ -2,13 +2,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """usage: loop.py [PREFIX]: of wire/PREFIX.h, cuda unless given
 
-Writes the loop test's cases from the description: for every call that the generator encodes, a driver function that checks its arguments and returns known
-values, and a caller that passes known arguments through the generated stub and checks what comes back."""
+Writes the loop test's cases from the description: for every call that the generator encodes, a driver
+function that checks its arguments and returns known values, and a caller that passes known arguments through
+the generated stub and checks what comes back."""
 import re
 import sys
 
+sys.dont_write_bytecode = True
 sys.path.insert(0, "wire")
-import gen  # noqa: E402
+from generator import describe  # noqa: E402
 
 
 def counts(c):
@@ -70,7 +72,8 @@ def case(c, out):
                 if p.versioned:
                     pre.append(fill(n, p, i) + f" {n}.version = sizeof {n} | 1u << 24;")
                     fake.append(f"LOOP_CHECK({n}->version == (sizeof *{n} | 1u << 24));")
-                    fake.append(f"LOOP_CHECK(loop_filled((const char *){n} + 4, {i % 250 + 1}, sizeof *{n} - 4));")
+                    filled = f"loop_filled((const char *){n} + 4, {i % 250 + 1}, sizeof *{n} - 4)"
+                    fake.append(f"LOOP_CHECK({filled});")
                 elif p.kind == "struct":
                     pre.append(fill(n, p, i))
                     fake.append(f"LOOP_CHECK({same('*' + n, p, i)});")
@@ -114,7 +117,7 @@ def case(c, out):
             args.append(n)
         elif p.mode == "array-out":
             k = length(c, p)
-            m = 2 if gen.counted(c, p)[1] else k
+            m = 2 if describe.counted(c, p)[1] else k
             pre.append(f"{p.type} {n}[{k}]; memset({n}, 0, sizeof {n});")
             for j in range(m):
                 if p.kind == "struct":
@@ -130,8 +133,9 @@ def case(c, out):
             return False
     entry = ("remote_" if "SHIM" in c.words or c.cls == "CACHED" else "") + c.name
     unused = " ".join(f"(void){p.name};" for p in c.params)
-    out.append(f"static {api.result} fake_{c.name}({c.args})\n{{\n\tloop_called = CALL_{c.name};\n\t{unused}\n"
-               + "".join(f"\t{x}\n" for x in fake) + f"\treturn ({api.result})loop_result;\n}}")
+    out.append(f"static {api.result} fake_{c.name}({c.args})\n{{\n"
+               f"\tloop_called = CALL_{c.name};\n\t{unused}\n" + "".join(f"\t{x}\n" for x in fake)
+               + f"\treturn ({api.result})loop_result;\n}}")
     out.append(f"static CUresult call_{c.name}(void)\n{{\n" + "".join(f"\t{x}\n" for x in pre)
                + f"\tCUresult r = (CUresult){entry}({', '.join(args)});\n\tif (!r && !loop_result) {{\n"
                + "".join(f"\t\t{x}\n" for x in post) + "\t}\n\treturn r;\n}")
@@ -144,17 +148,19 @@ def absent(c, out):
         unused = " ".join(f"(void){p.name};" for p in c.params)
         out.append(f"{api.result} {c.name}({c.args})\n{{\n\t{unused}\n\tabort();\n}}")
     if c.cls == "HAND" or "SERVE" in c.words:
-        out.append(f"CUresult serve_{c.name}(struct exec *x);\nCUresult serve_{c.name}(struct exec *x)\n{{\n\t(void)x;\n\tabort();\n}}")
+        head = f"CUresult serve_{c.name}(struct exec *x)"
+        out.append(f"{head};\n{head}\n{{\n\t(void)x;\n\tabort();\n}}")
 
 
 prefix = sys.argv[1] if len(sys.argv) > 1 else "cuda"
-types = gen.Types(open(f"wire/{prefix}_types.h").read())
+types = describe.Types(open(f"wire/{prefix}_types.h").read())
 out, rows = [], []
-api, calls = gen.parse(f"wire/{prefix}.h", types)
+api, calls = describe.parse(f"wire/{prefix}.h", types)
 for c in calls:
     absent(c, out)
     if not c.hand and "SERVE" not in c.words and case(c, out):
-        rows.append(f"\t{{CALL_{c.name}, call_{c.name}, offsetof(struct {api.tag}driver, {c.name}), (void *)fake_{c.name}}},")
+        offset = f"offsetof(struct {api.tag}driver, {c.name})"
+        rows.append(f"\t{{CALL_{c.name}, call_{c.name}, {offset}, (void *)fake_{c.name}}},")
 print("\n\n".join(out))
 print("\nconst struct loop_case loop_cases[] = {\n" + "\n".join(rows) + "\n};")
 print("const unsigned loop_count = sizeof loop_cases / sizeof *loop_cases;")

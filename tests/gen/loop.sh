@@ -16,8 +16,9 @@ python3 wire/gen.py wire/cuda_types.h wire/cuda.h flavours.h > "$work/cuda.flavo
 for p in cuda nvml; do
 	define=
 	[ $p = cuda ] || define=-DLOOP_NVML
-	gcc -std=gnu11 -g -Wall -Wextra -Werror -fsanitize=address,undefined -fno-sanitize-recover=undefined $define -I. -I"$work" \
-		tests/gen/loop.c "$work/$p.cases.c" "$work/$p.stubs.c" "$work/$p.serve.c" "$work/$p.calls.c" wire/msg.c -o "$work/loop"
+	gcc -std=gnu11 -g -Wall -Wextra -Werror -fsanitize=address,undefined -fno-sanitize-recover=undefined \
+		$define -I. -I"$work" tests/gen/loop.c wire/msg.c \
+		"$work/$p.cases.c" "$work/$p.stubs.c" "$work/$p.serve.c" "$work/$p.calls.c" -o "$work/loop"
 	echo "$p:"
 	"$work/loop"
 done

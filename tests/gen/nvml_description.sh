@@ -1,7 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# wire/nvml_types.h and wire/nvml.h against NVIDIA's nvml.h 13.0: sizes, offsets, constants, prototypes; and no function of the header is missing. The
-# header is $NVML_H, a toolkit's, or that of the package nvidia-nvml-dev of a Python in $SCUDAFS_TEST_PYTHON. Newer things than that header's are not compared.
+# wire/nvml_types.h and wire/nvml.h against NVIDIA's nvml.h 13.0: sizes, offsets, constants, prototypes; and
+# no function of the header is missing. The header is $NVML_H, a toolkit's, or that of the package
+# nvidia-nvml-dev of a Python in $SCUDAFS_TEST_PYTHON. Newer things than that header's are not compared.
 set -eu
 cd "$(dirname "$0")/../.."
 work=$(mktemp -d)
@@ -11,7 +12,9 @@ for d in "${CUDA_HOME:-}" /usr/local/cuda /usr/local/cuda-13* /usr; do
 	[ -n "$header" ] || [ -z "$d" ] || [ ! -f "$d/include/nvml.h" ] || header=$d/include/nvml.h
 done
 for python in ${SCUDAFS_TEST_PYTHON:-}; do
-	[ -n "$header" ] || header=$("$python" -c 'import glob, sysconfig; print("".join(glob.glob(sysconfig.get_path("purelib") + "/nvidia/cu13/include/nvml.h")))')
+	[ -n "$header" ] || header=$("$python" -c '
+import glob, sysconfig
+print("".join(glob.glob(sysconfig.get_path("purelib") + "/nvidia/cu13/include/nvml.h")))')
 done
 [ -n "$header" ] || { echo "SKIP no nvml.h: name one in NVML_H"; exit 77; }
 [ -f "$header" ] || { echo "FAIL: there is no $header"; exit 1; }
@@ -36,7 +39,8 @@ diff "$work/ours.out" "$work/theirs.out"
 	echo '#include TYPES'
 	echo 'int main(void) {'
 	{
-		sed -n 's/^#define \(NVML_[A-Z0-9_]*\) .*[0-9].*/\1/p' wire/nvml_types.h | grep -v -e FMT -e VERSION_STR -e _CAP_MIGRATION
+		sed -n 's/^#define \(NVML_[A-Z0-9_]*\) .*[0-9].*/\1/p' wire/nvml_types.h |
+			grep -v -e FMT -e VERSION_STR -e _CAP_MIGRATION
 		sed -n 's/^	\(NVML_[A-Za-z0-9_]*\)\( = .*\)*,*$/\1/p' wire/nvml_types.h
 	} | sort -u | grep -Fx -f "$work/words" |
 		sed 's/.*/printf("& %lld\\n", (long long)(&));/'
@@ -48,7 +52,8 @@ gcc -w -DTYPES="\"$header\"" "$work/values.c" -o "$work/theirs"
 "$work/theirs" > "$work/theirs.values"
 diff "$work/ours.values" "$work/theirs.values"
 
-# Our prototypes after NVIDIA's: an empty stand-in hides our types. The header calls older functions by newer names unless told not to.
+# Our prototypes after NVIDIA's: an empty stand-in hides our types. The header calls older functions by newer
+# names unless told not to.
 mkdir -p "$work/wire"
 : > "$work/wire/nvml_types.h"
 cp wire/annotate.h "$work/wire/"
@@ -74,5 +79,6 @@ sed -n 's/^nvmlReturn_t *DECLDIR *\(nvml[A-Za-z0-9_]*\)(.*/\1/p' "$header" | sor
 sed -n 's/^nvmlReturn_t \(nvml[A-Za-z0-9_]*\)(.*/\1/p' wire/nvml.h | sort -u > "$work/described"
 missing=$(comm -23 "$work/declared" "$work/described")
 [ -z "$missing" ] || { echo "FAIL: not described: $missing"; exit 1; }
-echo "description agrees with $header: $(wc -l < "$work/declared") functions, $(wc -l < "$work/ours.out") sizes and offsets," \
+echo "description agrees with $header: $(wc -l < "$work/declared") functions," \
+	"$(wc -l < "$work/ours.out") sizes and offsets," \
 	"$(wc -l < "$work/ours.values") constants"
