@@ -22,6 +22,7 @@
 #include "wire/ctl.h"
 #include "wire/hops.h"
 #include "wire/limits.h"
+#include "wire/log.h"
 #include "wire/ring.h"
 
 #define PAGE 4096u
@@ -525,6 +526,14 @@ int channel_open(const char *path)
 	channel.queue.len = 0;
 	ring_open(path);
 	return 0;
+}
+
+void channel_settle(void)
+{
+	struct stat st;
+	int e = node_stat(&st);
+	if (e)
+		log_info("the size of ctl: %s", strerror(e));
 }
 
 void channel_close(void)

@@ -33,6 +33,8 @@ struct answer {
 
 /* Opens the session node. Returns 0 or -errno. */
 int channel_open(const char *path);
+/* Once the hello is through: the kernel learns the node's size, so that large writes go side by side. */
+void channel_settle(void);
 /* Gives the node back after a hello that failed; nothing else may be under way. */
 void channel_close(void);
 /* In a forked child: lets go of the descriptor without a lock. */

@@ -326,6 +326,7 @@ static CUresult start(void)
 	note_directory(mount && *mount ? mount : MOUNT_DEFAULT);
 	CUresult r = hello(t, false);
 	if (!r) {
+		channel_settle();
 		device_apply_environment(getenv("CUDA_DEVICE_ORDER"), getenv("CUDA_VISIBLE_DEVICES"));
 		if (device_count() == 0)
 			r = CUDA_ERROR_NO_DEVICE;

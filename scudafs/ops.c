@@ -6,6 +6,7 @@
  * Thread rule: called by the loop's threads, several at a time; operations are answered by any thread. */
 #include "scudafs/ops.h"
 #include <errno.h>
+#include <limits.h>
 #include <linux/fuse.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -121,6 +122,10 @@ static void op_init(void *data, struct fuse_conn_info *c)
 
 static void op_lookup(fuse_req_t req, fuse_ino_t parent, const char *name)
 {
+	if (strlen(name) > NAME_MAX) {
+		fuse_reply_err(req, ENAMETOOLONG);
+		return;
+	}
 	struct fuse_entry_param e = {.ino = tree_lookup(parent, name)};
 	if (!e.ino || tree_stat(e.ino, &e.attr)) {
 		fuse_reply_err(req, ENOENT);
@@ -166,6 +171,32 @@ static void op_mknod(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t
 		fuse_reply_err(req, EPERM);
 	else
 		fuse_reply_entry(req, &e);
+}
+
+/* libfuse would answer ENOSYS, which sounds as if the kernel were too old. */
+static void op_mkdir(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode)
+{
+	(void)parent, (void)name, (void)mode;
+	fuse_reply_err(req, EPERM);
+}
+
+static void op_unlink(fuse_req_t req, fuse_ino_t parent, const char *name)
+{
+	(void)parent, (void)name;
+	fuse_reply_err(req, EPERM);
+}
+
+static void op_symlink(fuse_req_t req, const char *target, fuse_ino_t parent, const char *name)
+{
+	(void)target, (void)parent, (void)name;
+	fuse_reply_err(req, EPERM);
+}
+
+static void op_rename(fuse_req_t req, fuse_ino_t parent, const char *name, fuse_ino_t to, const char *new_name,
+	unsigned flags)
+{
+	(void)parent, (void)name, (void)to, (void)new_name, (void)flags;
+	fuse_reply_err(req, EPERM);
 }
 
 static void op_readlink(fuse_req_t req, fuse_ino_t ino)
@@ -402,7 +433,7 @@ static void op_release(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi
 
 static void op_statfs(fuse_req_t req, fuse_ino_t ino)
 {
-	struct statvfs s = {.f_bsize = 4096, .f_frsize = 4096, .f_namemax = 255};
+	struct statvfs s = {.f_bsize = 4096, .f_frsize = 4096, .f_namemax = NAME_MAX};
 	(void)ino;
 	fuse_reply_statfs(req, &s);
 }
@@ -417,8 +448,8 @@ static void op_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off, stru
 		content_reply(req, (struct content *)(uintptr_t)fi->fh, size, off);
 		return;
 	}
-	if (off < CTL_DATA(0, 0)) {
-		fuse_reply_err(req, EINVAL);
+	if (off < CTL_DATA(0, 0)) {     /* for cat, grep and tar the file is empty */
+		fuse_reply_buf(req, NULL, 0);
 		return;
 	}
 	struct operation *o = operation_create(req, relay_id(r), answer_read);
@@ -513,6 +544,11 @@ const struct fuse_lowlevel_ops ops = {
 	.getattr = op_getattr,
 	.setattr = op_setattr,
 	.mknod = op_mknod,
+	.mkdir = op_mkdir,
+	.unlink = op_unlink,
+	.rmdir = op_unlink,
+	.symlink = op_symlink,
+	.rename = op_rename,
 	.readlink = op_readlink,
 	.open = op_open,
 	.read = op_read,

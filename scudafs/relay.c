@@ -632,6 +632,22 @@ bool relay_server(uint64_t node, unsigned *server)
 	return r;
 }
 
+bool relay_is_used(uint64_t node)
+{
+	pthread_mutex_lock(&table.lock);
+	struct relay *r = table.list;
+	while (r && r->node != node)
+		r = r->next;
+	bool used = false;
+	if (r) {
+		pthread_mutex_lock(&r->lock);
+		used = r->asked || r->batch;
+		pthread_mutex_unlock(&r->lock);
+	}
+	pthread_mutex_unlock(&table.lock);
+	return used;
+}
+
 bool relay_info(unsigned id, struct relay_info *out)
 {
 	struct relay *r = relay_find(id);

@@ -101,6 +101,8 @@ void relay_interrupt(unsigned id, const void *token);
 unsigned relay_id(const struct relay *r);
 /* The server of the session that has that node open; false when none has. */
 bool relay_server(uint64_t node, unsigned *server);
+/* Is that node open, and has its opener sent anything or asked for shared memory? */
+bool relay_is_used(uint64_t node);
 bool relay_info(unsigned id, struct relay_info *out);
 /* Ids of live sessions greater than `after`, in rising order; returns how many, at most max. */
 unsigned relay_list(unsigned after, unsigned *ids, unsigned max);

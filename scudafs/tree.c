@@ -18,6 +18,7 @@
 #define FOLDER 1                    /* the low byte of a folder's own number */
 #define LINK 0xff                   /* of a link to the GPU `object` */
 #define SOCKET 0xfe                 /* of the socket of session `object` */
+#define IDLE 0xfd                   /* what ctl is called where nobody uses it */
 #define FIRST 2                     /* of the first entry of the table */
 #define SESSION_NODE (1ull << 60)
 #define HANDLE_NODE (1ull << 61)    /* a file for a shared handle */
@@ -286,10 +287,25 @@ struct monitor *tree_monitor(unsigned server)
 	return inventory.monitors[server];
 }
 
+/* Each lookup of ctl is a node of its own, which a program that walks the tree must not notice: until it
+ * is used as a session, the file is empty and has one number. */
+static bool is_idle(uint64_t node)
+{
+	return node & SESSION_NODE && !relay_is_used(node);
+}
+
+static uint64_t idle_number(uint64_t node)
+{
+	unsigned server = (node >> 48) & SESSION_DEFAULT;
+	return server == SESSION_DEFAULT ? node_of(ROOT, 0, IDLE) : node_of(SERVER, server, IDLE);
+}
+
 int tree_stat_type(uint64_t node, struct stat *st)
 {
 	*st = (struct stat){.st_ino = node, .st_nlink = 1, .st_uid = tree.owner, .st_gid = tree.group,
 		.st_atim = tree.start, .st_mtim = tree.start, .st_ctim = tree.start, .st_blksize = 4096};
+	if (is_idle(node))
+		st->st_ino = idle_number(node);
 	if (node & LEAF_NODE)
 		st->st_mode = S_IFREG | 0666;
 	else if (tree_is_folder(node))
@@ -313,17 +329,15 @@ int tree_stat(uint64_t node, struct stat *st)
 	if (tree_stat_type(node, st))
 		return -ENOENT;
 	if (node & LEAF_NODE) {
-		st->st_size = node & SESSION_NODE ? CTL_SIZE : (off_t)sizeof(struct ctl_handle);
+		st->st_size = node & HANDLE_NODE ? (off_t)sizeof(struct ctl_handle) : is_idle(node) ? 0 : CTL_SIZE;
 		return 0;
 	}
 	if (folder_of(node) == SESSION && relay_info(object_of(node), &s))
 		st->st_uid = s.uid;
 	if (folder_of(node) == SESSION && low_of(node) == SOCKET)
 		return relay_has_socket(object_of(node)) ? 0 : -ENOENT;
-	if (tree_is_folder(node)) {
-		st->st_nlink = 2;
+	if (tree_is_folder(node))       /* one link: its folders are not counted */
 		return folder_exists(node) ? 0 : -ENOENT;
-	}
 	int e = tree_read(node, &text, &n);
 	if (e)
 		return e;

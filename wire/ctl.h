@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The session node /mnt/scuda/ctl, as the shim and the daemon see it. One open file description is one session; its last close (RELEASE) ends it.
- * Only ioctl, pread and pwrite are used. The file has direct_io, a huge size and parallel direct writes.
+ * Only ioctl, pread and pwrite are used. The file has direct_io and parallel direct writes. It is empty, and reads as that, until its first batch or
+ * CTL_CHANNEL: then it has CTL_SIZE, which the program's kernel must have learnt by an fstat (a write behind the end keeps all others out), and a number of its own.
  *
  * open(O_RDWR|O_CLOEXEC) returns when the server has accepted and authenticated the connection, else fails within TIME_CONNECT with
  *   ECONNREFUSED, EHOSTUNREACH, ETIMEDOUT (no server), EACCES (key refused), EUSERS (session limit).

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -290,10 +291,10 @@ static void *shuffle_thread(void *arg)
 	struct shuffle *s = arg;
 	for (long i = s->count - 1 - s->from; i >= 0; i -= s->step) {
 		uint8_t b[64];
-		size_t n = record(b, FRAME_POST, 0, NULL, 0, 0, (uint64_t)i + 1);
+		size_t n = record(b, FRAME_POST, 0, NULL, 0, 0, (uint64_t)i + 2);
 		ssize_t r;
 		do
-			r = pwrite(fd, b, n, CTL_POST(i + 1));
+			r = pwrite(fd, b, n, CTL_POST(i + 2));
 		while (r < 0 && (errno == EINTR || errno == EAGAIN));
 		if (r != (ssize_t)n)
 			die("pwrite");
@@ -305,6 +306,10 @@ static void shuffle(long threads)
 {
 	struct shuffle s[64];
 	pthread_t t[64];
+	struct stat st;
+	/* what a program does first: only then do writes go side by side */
+	if (wait_for(PEER_ECHO, "abc", 3, NULL, NULL) || fstat(fd, &st) || st.st_size != CTL_SIZE)
+		die("the size");
 	/* each thread can hold one batch back, so there are as many as batches */
 	for (long i = 0; i < threads; i++) {
 		s[i] = (struct shuffle){i, threads, threads};
@@ -312,7 +317,7 @@ static void shuffle(long threads)
 	}
 	for (long i = 0; i < threads; i++)
 		pthread_join(t[i], NULL);
-	batch = seq = (unsigned long long)threads;
+	batch = seq = (unsigned long long)threads + 1;
 	if (wait_for(PEER_ECHO, "abc", 3, NULL, NULL))
 		die("echo");
 	printf("shuffle: %ld batches\n", threads);

@@ -61,10 +61,11 @@ check "writing a value is refused" bash -c "! echo x 2>/dev/null >'$mnt/gpu0/nam
 check "a control character of the server is gone" bash -c "! grep -q \$'\\x1b' '$mnt/gpu1/name'"
 check "status.json is JSON" python3 -c "import json; d = json.load(open('$mnt/status.json')); assert d['gpu0']['memory']['total'] == 2**33"
 check "isatty and friends say no" python3 -c "import os; fd = os.open('$mnt/ctl', os.O_RDWR); assert not os.isatty(fd)"
-check "a stray read, write and seek are refused" python3 -c "
+check "a stray read finds nothing, a stray write is refused" python3 -c "
 import os
 fd = os.open('$mnt/ctl', os.O_RDWR)
-for f in (lambda: os.pread(fd, 10, 0), lambda: os.pwrite(fd, b'x', 0), lambda: os.pwrite(fd, b'x', (1 << 59) + (1 << 20) + 5)):
+assert os.pread(fd, 10, 0) == b''
+for f in (lambda: os.pwrite(fd, b'x', 0), lambda: os.pwrite(fd, b'x', (1 << 59) + (1 << 20) + 5)):
     try: f()
     except OSError: continue
     raise SystemExit(1)"
@@ -85,8 +86,8 @@ expect "large reply" right client reply 100000
 expect "largest reply" right client reply 1048576
 expect upcalls 'upcalls: 500' client upcalls 500
 expect "batches in a wrong order" 'shuffle: 60' client shuffle 60
-expect "interrupted 25 times" 'done after 0.5. s, then done' client interrupt 500
-expect "a wait longer than TIME_PARK" 'done after 6[.].. s, then done' client call 5 6000
+expect "interrupted 25 times" 'done after 0[.][5-9]. s, then done' client interrupt 500
+expect "a wait longer than TIME_PARK" 'done after [6-9][.].. s, then done' client call 5 6000
 expect "BYE" 'ESHUTDOWN after 0.*then ESHUTDOWN' client call 6
 expect "connection closed" 'ECONNRESET after 0.*then ECONNRESET' client call 7
 expect "bad frame from the server" 'EPROTO after 0.*then EPROTO' client call 8

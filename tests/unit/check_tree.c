@@ -221,10 +221,13 @@ START_TEST(test_session_nodes)
 {
 	unsigned server;
 	struct stat st;
+	struct stat again;
 	uint64_t a = walk(CTL_NAME), b = walk(CTL_NAME);
 	ck_assert(a && b && a != b);
 	ck_assert_int_eq(tree_stat(a, &st), 0);
-	ck_assert(st.st_mode == (S_IFREG | 0666) && st.st_size == CTL_SIZE);
+	ck_assert_int_eq(tree_stat(b, &again), 0);
+	ck_assert(st.st_mode == (S_IFREG | 0666) && !st.st_size);
+	ck_assert(st.st_ino == again.st_ino && st.st_ino != a);
 	ck_assert(tree_is_session(a, &server));
 	ck_assert_uint_eq(server, 0);
 	ck_assert(!tree_is_session(walk("version"), &server));
