@@ -147,6 +147,8 @@ int main(int argc, char **argv)
 		help(stderr);
 		return EXIT_USAGE;
 	}
+	if (!strcmp(argv[1], "help") && argc == 3)  /* scudafs help COMMAND */
+		argv[1] = argv[2], argv[2] = "--help";
 	if (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h") || !strcmp(argv[1], "help"))
 		return help(stdout);
 	if (!strcmp(argv[1], "--version") || !strcmp(argv[1], "-V")) {
@@ -164,6 +166,7 @@ int main(int argc, char **argv)
 	/* The generic helper of fuse calls `scudafs SOURCE DIR -o OPTIONS` for the type fuse.scudafs. */
 	if (argc >= 3 && strchr("/.", *argv[2]) && *argv[1] != '-')
 		return command_mount_helper(argc, argv);
-	fail(0, "'%s' is not a command; scudafs --help lists them", argv[1]);
+	fail(0, *argv[1] == '-' ? "there is no option '%s'; scudafs --help tells what there is" :
+		"'%s' is not a command; scudafs --help lists them", argv[1]);
 	return EXIT_USAGE;
 }

@@ -1,16 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The scudafs mounts of this machine. One thread. */
+/* The scudafs mounts of this machine. One thread, but for the one that asks whether a mount answers: what
+ * waits for a daemon that is stopped is ended by no signal but SIGKILL, so it must not be the thread that tells
+ * about it. */
 #include "mount/mounts.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <mntent.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
+
+#define ANSWER_SECONDS 3 /* seconds for a daemon, which answers from what it has */
 
 /* Calls visit for each scudafs mount until it returns true. getmntent undoes the octal escapes of the paths.
  */
@@ -34,6 +40,8 @@ static void copy(struct mount_entry *out, const struct mntent *m)
 {
 	snprintf(out->source, sizeof(out->source), "%s", m->mnt_fsname);
 	snprintf(out->dir, sizeof(out->dir), "%s", m->mnt_dir);
+	const char *id = hasmntopt(m, "user_id");
+	out->owner = id ? (uid_t)strtoul(id + strlen("user_id="), NULL, 10) : 0;
 }
 
 struct search {
@@ -134,13 +142,42 @@ bool mounts_absolute(const char *dir, char *out)
 	return true;
 }
 
-int mounts_state(const char *dir)
-{
+struct question {
 	char path[PATH_MAX + 16];
+	int answer;
+};
+
+static void *ask(void *arg)
+{
+	struct question *q = arg;
 	struct stat st;
 
-	snprintf(path, sizeof(path), "%s/version", dir);
-	return stat(path, &st) ? -errno : 0;
+	q->answer = stat(q->path, &st) ? -errno : 0;
+	return NULL;
+}
+
+int mounts_state(const char *dir)
+{
+	struct question *q = malloc(sizeof(*q));
+	struct timespec end;
+	pthread_t thread;
+
+	if (!q)
+		return -ENOMEM;
+	snprintf(q->path, sizeof(q->path), "%s/version", dir);
+	clock_gettime(CLOCK_MONOTONIC, &end);
+	end.tv_sec += ANSWER_SECONDS;
+	int r = -pthread_create(&thread, NULL, ask, q);
+	if (!r)
+		r = -pthread_clockjoin_np(thread, NULL, CLOCK_MONOTONIC, &end);
+	if (r == -ETIMEDOUT) {
+		pthread_detach(thread);
+		return r; /* the thread still uses q, until the process ends */
+	}
+	if (!r)
+		r = q->answer;
+	free(q);
+	return r;
 }
 
 static int fusermount(const char *dir, bool lazy)

@@ -126,18 +126,37 @@ static int run_private(
 	return code;
 }
 
-/* The newest mount that answers and is not some program's private one. */
-static bool find_mount(struct mount_entry *out)
+/* The newest mount that answers and is not some program's private one. When there are only such as do not,
+ * *state tells why of the last, else it is 0. */
+static bool find_mount(struct mount_entry *out, int *state)
 {
 	struct mount_entry m;
 	bool found = false;
 
-	for (size_t i = 0; mounts_get(i, &m); i++)
-		if (!strstr(m.dir, "/" PRIVATE_NAME) && !mounts_state(m.dir)) {
+	*state = 0;
+	for (size_t i = 0; mounts_get(i, &m); i++) {
+		int r = strstr(m.dir, "/" PRIVATE_NAME) ? 0 : mounts_state(m.dir);
+		if (r && !found) {
+			*out = m;
+			*state = r;
+		} else if (!r && !strstr(m.dir, "/" PRIVATE_NAME)) {
 			*out = m;
 			found = true;
 		}
+	}
 	return found;
+}
+
+static int no_mount(const struct mount_entry *m, int state)
+{
+	if (!state)
+		return fail(EXIT_RUN, "there is no mount: make one (scudafs mount HOST DIR), or name a "
+				      "server (--server HOST)");
+	return fail(EXIT_RUN, "the mount %s does not answer: %s", m->dir,
+		state == -ENOTCONN ? "its daemon is gone; scudafs mount clears it and mounts again" :
+		state == -ETIMEDOUT ? "its daemon is there and says nothing (stopped?)" :
+		state == -EACCES && geteuid() != m->owner ? "it is another user's, who mounted it without allow_other" :
+					strerror(-state));
 }
 
 static bool is_session_folder(const char *dir)
@@ -188,7 +207,8 @@ int command_run(int argc, char **argv)
 		usage_error("--mount and --server exclude each other");
 		return EXIT_RUN;
 	}
-	if (!server && !dir && !(dir = getenv("SCUDAFS_MOUNT")) && find_mount(&m))
+	int state = 0;
+	if (!server && !dir && !(dir = getenv("SCUDAFS_MOUNT")) && find_mount(&m, &state))
 		dir = m.dir;
 	if (!server && !dir)
 		server = getenv("SCUDAFS_SERVER");
@@ -198,15 +218,14 @@ int command_run(int argc, char **argv)
 		return r;
 	}
 	if (!dir)
-		return fail(EXIT_RUN, "there is no mount: make one (scudafs mount HOST DIR), or name a "
-				      "server (--server HOST)");
+		return no_mount(&m, state);
 	/* The mount, or the folder of one of its servers: both have a session node. */
 	char path[PATH_MAX];
 	if (!mounts_absolute(dir, path) || !mounts_around(path, &m))
 		return fail(EXIT_RUN, "%s is not a scudafs mount", dir);
 	int r = mounts_state(m.dir);
 	if (r)
-		return fail(EXIT_RUN, "the mount %s does not answer: %s", m.dir, strerror(-r));
+		return no_mount(&m, r);
 	if (!is_session_folder(path))
 		return fail(EXIT_RUN, "%s is no mount and no folder of a server in one", dir);
 	r = set_environment(path, gpus);

@@ -29,8 +29,8 @@ int start_check(const char *dir)
 	/* A mount whose daemon died stays and answers ENOTCONN; a new mount over it would fail. */
 	while (mounts_at(dir, &m) && (r = mounts_state(m.dir)) != 0) {
 		if (r != -ENOTCONN && r != -ECONNABORTED)
-			return fail(1, "%s is a mount of %s already, and it answers: %s", dir, m.source,
-				strerror(-r));
+			return fail(1, "%s is a mount of %s already, and %s; take it away with: scudafs umount %s", dir,
+				m.source, r == -ETIMEDOUT ? "its daemon does not answer" : strerror(-r), dir);
 		r = mounts_remove(m.dir, true);
 		errno = -r;
 		if (r)
@@ -71,26 +71,34 @@ static struct mount_options daemon_options(const struct options *o, const char *
 	};
 }
 
-/* The daemon logs on standard error; with -o log=FILE that is the file. */
-static int open_log(const struct options *o)
+/* The daemon logs on standard error; with -o log=FILE that is the file. *fd: the file, -1 when there is none. */
+static int open_log(const struct options *o, int *fd)
 {
+	*fd = -1;
 	if (!o->log_file)
 		return 0;
-	int fd = open(o->log_file, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOCTTY, 0600);
+	*fd = open(o->log_file, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOCTTY, 0600);
+	return *fd < 0 ? fail(1, "log %s: %m", o->log_file) : 0;
+}
+
+static void redirect_to(int fd)
+{
 	if (fd < 0)
-		return fail(1, "log %s: %m", o->log_file);
+		return;
 	dup2(fd, STDERR_FILENO);
 	close(fd);
-	return 0;
 }
 
 int start_foreground(const struct options *o, const char *dir)
 {
 	struct mount_options m = daemon_options(o, dir, -1);
-	int r = open_log(o);
+	int log, r = open_log(o, &log);
 
+	if (r)
+		return r;
+	redirect_to(log);
 	log_init("scudafs", LOG_LEVEL_INFO);
-	return r ? r : daemon_run(&m);
+	return daemon_run(&m);
 }
 
 static int64_t now_ms(void)
@@ -139,9 +147,11 @@ static int reap(pid_t pid)
 int start_background(const struct options *o, const char *dir, bool tied, pid_t *daemon)
 {
 	char line[1024];
-	int ready[2];
+	int ready[2], log, r = open_log(o, &log);
 	pid_t parent = getpid();
 
+	if (r)
+		return r;
 	if (pipe2(ready, O_CLOEXEC))
 		return fail(1, "%m");
 	fflush(NULL);
@@ -160,9 +170,12 @@ int start_background(const struct options *o, const char *dir, bool tied, pid_t 
 		 * warnings. */
 		if (!o->log_file)
 			setenv("SCUDAFS_LOG", "error", 0);
-		_exit(open_log(o) ? 1 : daemon_run(&m));
+		redirect_to(log);
+		_exit(daemon_run(&m));
 	}
 	close(ready[1]);
+	if (log >= 0)
+		close(log);
 	int n = read_line(ready[0], line, sizeof(line));
 	close(ready[0]);
 	if (n > 0 && *line == '\n') {

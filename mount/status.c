@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* scudafs status: what the files of a mount say, for people and as JSON. It knows no more than `cat` does:
- * the tree is the truth. One thread; the daemon answers from what it has, and an alarm ends the command
- * should it not answer at all. */
+ * the tree is the truth. The daemon answers from what it has; should it stop while it is asked, a second thread
+ * ends the command (mounts.c tells why a signal cannot). */
 #include "mount/command.h"
 #include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <getopt.h>
-#include <signal.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,7 +16,7 @@
 #include "mount/mounts.h"
 
 #define VALUE_MAX 256 /* bytes of one value */
-#define PATIENCE 10 /* seconds for everything */
+#define PATIENCE 30 /* seconds for everything */
 
 static void json_text(const char *s)
 {
@@ -132,12 +132,13 @@ static void each_folder(int root, const char *dir, int (*select)(const struct di
 }
 
 /* Returns true when the mount is ready. */
-static bool show_mount(const struct mount_entry *m, bool json)
+static bool show_mount(const struct mount_entry *m, int state, bool json)
 {
-	int state = mounts_state(m->dir);
 	int root = state ? -1 : open(m->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	const char *status = root < 0 ? state == -ENOTCONN ? "daemon gone" : strerror(state ? -state : errno)
-				      : value(root, "status");
+	const char *status = root >= 0 ? value(root, "status") :
+		state == -ENOTCONN     ? "daemon gone" :
+		state == -ETIMEDOUT    ? "daemon does not answer" :
+					 strerror(state ? -state : errno);
 	bool ready = !strcmp(status, "ready");
 
 	if (json) {
@@ -162,13 +163,11 @@ static bool show_mount(const struct mount_entry *m, bool json)
 	return ready;
 }
 
-static void too_late(int sig)
+static void *watch(void *arg)
 {
-	static const char text[] = "scudafs status: the daemon of the mount does not answer\n";
-
-	(void)sig;
-	if (write(STDERR_FILENO, text, sizeof(text) - 1) < 0)
-		_exit(1);
+	(void)arg;
+	sleep(PATIENCE);
+	fail(1, "the daemon of the mount does not answer");
 	_exit(1);
 }
 
@@ -189,16 +188,21 @@ int command_status(int argc, char **argv)
 	}
 	if (argc - optind > 1)
 		return usage_error("one folder at most");
-	signal(SIGALRM, too_late);
-	alarm(PATIENCE);
+	pthread_t watcher;
+	if (pthread_create(&watcher, NULL, watch, NULL))
+		return fail(1, "%m");
 	if (optind < argc && !mounts_at(argv[optind], &m))
 		return fail(1, "%s is not a scudafs mount", argv[optind]);
 	if (json)
 		putchar('[');
-	for (; optind < argc ? !n : mounts_get(n, &m); n++) {
-		if (n && json)
+	for (size_t i = 0; optind < argc ? !n : mounts_get(i, &m); i++) {
+		int state = mounts_state(m.dir);
+		/* What another user mounted without allow_other is none of ours. */
+		if (optind == argc && state == -EACCES && geteuid() != m.owner)
+			continue;
+		if (n++ && json)
 			putchar(',');
-		if (!show_mount(&m, json))
+		if (!show_mount(&m, state, json))
 			ready = false;
 	}
 	if (json)

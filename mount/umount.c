@@ -96,6 +96,8 @@ int command_umount(int argc, char **argv)
 	if (!mounts_at(argv[optind], &m))
 		return fail(1, "%s is not a scudafs mount", argv[optind]);
 	int r = mounts_remove(m.dir, lazy);
+	if (r && geteuid() && geteuid() != m.owner)
+		return fail(1, "%s is another user's mount: only that user or root may take it away", m.dir);
 	if (r == -EBUSY && users(m.dir, who, sizeof(who)))
 		return fail(1, "%s is in use by %s; end them, or use --lazy", m.dir, who);
 	if (r == -EBUSY)

@@ -98,6 +98,9 @@ static void on_fuse_log(enum fuse_log_level level, const char *fmt, va_list ap)
 	line[strcspn(line, "\n")] = '\0';
 	if (level <= FUSE_LOG_ERR)
 		snprintf(life.said, sizeof(life.said), "%s", line);
+	/* Whoever waits for the mount is told it with the rest. */
+	if (level <= FUSE_LOG_ERR && !life.told && life.ready_fd >= 0)
+		return;
 	bool warning = level == FUSE_LOG_WARNING;
 	enum log_level below = warning ? LOG_LEVEL_WARNING : LOG_LEVEL_DEBUG;
 	log_at(level <= FUSE_LOG_ERR ? LOG_LEVEL_ERROR : below, "%s", line);

@@ -404,7 +404,7 @@ static void reload_keys(void)
 	if (!l.options->keys_path)
 		return;
 	if (keys_load(l.options->keys_path, &fresh, &why)) {
-		log_error("%s %s; the old keys stay", l.options->keys_path, why);
+		log_error("%s: %s; the old keys stay", l.options->keys_path, why);
 		return;
 	}
 	keys_free(l.keys);

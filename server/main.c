@@ -201,7 +201,7 @@ int main(int argc, char **argv)
 	if (!choose_cache(&o))
 		return 2;
 	if (o.keys_path && keys_load(o.keys_path, &keys, &why)) {
-		fprintf(stderr, "scuda-server: %s %s\n", o.keys_path, why);
+		fprintf(stderr, "scuda-server: %s: %s\n", o.keys_path, why);
 		return 2;
 	}
 	for (int i = 0; i < o.listen_count && !keys && !o.insecure; i++)

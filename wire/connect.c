@@ -198,6 +198,10 @@ static int open_tcp(const char *address, int64_t deadline, int *fd, const char *
 		*why = "the address is not host, host:port, [v6]:port or unix:/path";
 		return -EINVAL;
 	}
+	if (strtoul(port, NULL, 10) - 1 >= UINT16_MAX) {
+		*why = "a port is a number from 1 to 65535";
+		return -EINVAL;
+	}
 	r = look_up(host, port, deadline, &list);
 	if (r) {
 		*why = r == -ETIMEDOUT ? "the name server does not answer" :

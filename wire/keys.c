@@ -79,8 +79,9 @@ static int read_file(const char *path, char **text, size_t *size, const char **w
 	int r = 0, fd = open(path, O_RDONLY | O_CLOEXEC);
 
 	if (fd < 0) {
-		*why = "cannot be opened";
-		return -errno;
+		r = -errno;
+		*why = strerrordesc_np(errno);
+		return r;
 	}
 	if (fstat(fd, &st) || !S_ISREG(st.st_mode)) {
 		*why = "is no regular file";
@@ -99,8 +100,8 @@ static int read_file(const char *path, char **text, size_t *size, const char **w
 		ssize_t n = read(fd, p + got, st.st_size - got);
 
 		if (n < 0 && errno != EINTR) {
-			*why = "cannot be read";
 			r = -errno;
+			*why = strerrordesc_np(errno);
 		}
 		if (!n)
 			break;

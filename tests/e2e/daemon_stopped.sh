@@ -1,0 +1,44 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# A daemon that is stopped (SIGSTOP) is there and answers nothing: no command hangs on its mount, each says so; a program that waits there can be killed; and
+# all goes on when the daemon does.
+. "$(dirname "$0")/lib.sh"
+requires mount
+start_server
+start_mount
+start_program user hold
+expect user 20 ready
+stopped=$(daemon)
+at_exit kill -CONT "$stopped"
+kill -STOP "$stopped"
+
+says() # CODE TEXT COMMAND...: within 10 s
+{
+	local want=$1 text=$2 got out=$work/said.$BASHPID
+	shift 2
+	timeout -k 1 10 "$bin/scudafs" "$@" >"$out" 2>&1
+	got=$?
+	[ "$got" = "$want" ] && grep -q "$text" "$out" || fail "$1 gave $got ($want) and says: $(cat "$out")"
+}
+# Beside each other: the server takes a session whose mount is silent for 9 s for dead.
+says 1 'daemon does not answer' status "$mnt" &
+asked=($!)
+says 1 '"daemon does not answer"' status --json "$mnt" &
+asked+=($!)
+says 125 "$mnt does not answer" run --mount "$mnt" -- true &
+asked+=($!)
+says 1 'does not answer' mount "$address" "$mnt" &
+asked+=($!)
+SCUDAFS_MOUNT=$mnt LD_LIBRARY_PATH=$lib "$progs/small" >"$work/small.out" 2>&1 &
+waits=$!
+within 5 grep -q fuse "/proc/$waits/wchan" || echo "(the program is at $(cat "/proc/$waits/wchan"))"
+kill -KILL "$waits"
+within 2 gone "$waits" || fail "a program that waits for the daemon cannot be killed"
+for one in "${asked[@]}"; do
+	wait "$one" || fail "a command on the stopped mount"
+done
+kill -CONT "$stopped"
+within 5 contains "$mnt/status" ready || fail "the mount is $(cat "$mnt/status") after its daemon went on"
+run_program small | grep -q right || fail "a program fails after the daemon went on"
+tell user
+expect user 10 right

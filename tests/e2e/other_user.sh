@@ -1,0 +1,59 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Two users on one machine: an ordinary one mounts, computes and unmounts without help; what one has mounted the other can neither use nor take away, is not
+# troubled with, and is told why; with allow_other both compute.
+. "$(dirname "$0")/lib.sh"
+requires mount root fusermount3 setpriv unshare
+
+if [ -z "${OTHER_USER:-}" ]; then
+	unshare -m true 2>/dev/null || skip "no mount namespace"
+	# Where the device is root's alone, as in some containers, everybody gets one inside; and the tests' own folder is root's.
+	rm -rf "$work"
+	OTHER_USER=1 TMPDIR=/tmp exec unshare -m "$0"
+fi
+mknod "$work/fuse" c 10 229 && chmod 666 "$work/fuse" && mount --bind "$work/fuse" /dev/fuse || skip "no device node of our own"
+at_exit umount /dev/fuse
+
+chmod 755 "$work"
+theirs=$work/theirs
+mkdir -p "$theirs/mnt"
+cp -r "$bin" "$lib" "$progs" "$theirs/"     # the build folder may be root's alone
+at_exit rm -rf "$theirs/bin" "$theirs/lib"
+"$bin/scudafs" keygen both "$work/key" 2>/dev/null
+install -m 600 -o 65534 "$work/key" "$theirs/key"
+chmod -R a+rX "$theirs/bin" "$theirs/lib" "$theirs/e2e"
+chown 65534 "$theirs" "$theirs/mnt"
+them=(setpriv --reuid 65534 --regid 65534 --clear-groups env XDG_RUNTIME_DIR= PATH="$theirs/bin:$PATH" TMPDIR=/tmp)
+start_server --keys "$work/key"
+start_mount -o "key=$work/key"
+
+them() # CODE TEXT ARGUMENT...
+{
+	local want=$1 text=$2 got
+	shift 2
+	timeout -k 1 30 "${them[@]}" scudafs "$@" >"$work/out" 2>"$work/err"
+	got=$?
+	[ "$got" = "$want" ] || fail "$* gave $got, not $want: $(cat "$work/out" "$work/err")"
+	[ -z "$text" ] || cat "$work/out" "$work/err" | grep -q -e "$text" || fail "$* does not say '$text': $(cat "$work/out" "$work/err")"
+}
+them 1 'another user' umount "$mnt"
+them 125 "$mnt.*another user" run --mount "$mnt" -- true
+them 1 'key: Permission denied' mount "$address" "$theirs/mnt" -o "key=$work/key"
+mkdir "$work/roots"
+them 1 'no write access' mount "$address" "$work/roots" -o "key=$theirs/key"
+at_exit umount -l "$theirs/mnt"
+them 0 '' mount "$address" "$theirs/mnt" -o "key=$theirs/key"
+them 0 "$theirs/mnt  $address  ready" status
+grep -q " $mnt \|^$mnt " "$work/out" && fail "root's mount is listed for them: $(cat "$work/out")"
+them 0 right run --mount "$theirs/mnt" -- "$theirs/e2e/small"
+them 0 right run -- "$theirs/e2e/small"
+them 0 right run --server "$address" -o "key=$theirs/key" -- "$theirs/e2e/small"
+"$bin/scudafs" run --mount "$theirs/mnt" -- true 2>"$work/err" && fail "root uses their mount"
+contains "$work/err" 'another user' || fail "root is told: $(cat "$work/err")"
+them 0 '' umount "$theirs/mnt"
+
+stop_mount
+"$bin/scudafs" mount "$address" "$mnt" -o "key=$work/key,log=$work/daemon.log,allow_other" || fail "allow_other"
+them 0 right run --mount "$mnt" -- "$theirs/e2e/small"
+run_program small | grep -q right || fail "root computes no more"
+them 1 'another user' umount "$mnt"
