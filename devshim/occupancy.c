@@ -27,9 +27,11 @@ struct occupancy {
 	CUcontext ctx;
 	uint64_t a[6];
 	int set[ATTRIBUTES - SETTABLE]; /* the function's attributes that a program can set; -1: not known */
+	CUresult code; /* of clusters only: that there are none of that size is remembered, too */
 	uint64_t answer;
 };
 #define ANSWERS 256 /* remembered per function */
+#define WALK 31 /* sizes of clusters that are asked for ahead */
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
@@ -61,8 +63,10 @@ static bool recall(struct function *f, struct occupancy *q)
 	pthread_mutex_lock(&lock);
 	for (o = atomic_load(&f->occupancy); o && !same(o, q); o = o->next) {
 	}
-	if (o)
+	if (o) {
+		q->code = o->code;
 		q->answer = o->answer;
+	}
 	pthread_mutex_unlock(&lock);
 	return o;
 }
@@ -214,8 +218,51 @@ CUresult cuOccupancyMaxPotentialBlockSize(int *minGridSize, int *blockSize, CUfu
 		minGridSize, blockSize, func, blockSizeToDynamicSMemSize, dynamicSMemSize, blockSizeLimit, 0);
 }
 
-/* Answers about clusters are remembered when the launch has no more than one attribute, the cluster's
- * dimensions: what libraries ask. */
+/* What is asked, and whether it is remembered: when the launch has no more than one attribute, the cluster's
+ * dimensions, which is what libraries ask. */
+static bool cluster_question(struct occupancy *q, const CUlaunchConfig *k)
+{
+	q->a[0] = (uint64_t)k->gridDimX | (uint64_t)k->gridDimY << 32;
+	q->a[1] = (uint64_t)k->gridDimZ | (uint64_t)k->blockDimX << 32;
+	q->a[2] = (uint64_t)k->blockDimY | (uint64_t)k->blockDimZ << 32;
+	q->a[3] = k->sharedMemBytes;
+	if (!k->numAttrs)
+		return true;
+	q->a[4] = (uint64_t)k->attrs[0].value.clusterDim.x | (uint64_t)k->attrs[0].value.clusterDim.y << 32;
+	q->a[5] = (uint64_t)k->attrs[0].value.clusterDim.z + 1;
+	return k->numAttrs == 1 && k->attrs[0].id == CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION;
+}
+
+/* cuBLAS looks which clusters a device takes: grids of one cluster in a row, of 3, 4, 5, ... blocks. The answer for one
+ * brings those for the next ones. */
+static unsigned clusters_ahead(const CUlaunchConfig *k)
+{
+	return k->numAttrs && k->gridDimX && k->gridDimX == k->attrs[0].value.clusterDim.x &&
+			       k->gridDimX <= UINT32_MAX - WALK && k->gridDimY == 1 && k->gridDimZ == 1 &&
+			       k->attrs[0].value.clusterDim.y == 1 && k->attrs[0].value.clusterDim.z == 1
+		       ? WALK
+		       : 0;
+}
+
+/* Code and number for what was asked and each size behind it. */
+static void get_clusters(struct call *c, struct function *f, struct occupancy *q, bool simple, unsigned ahead)
+{
+	size_t n = get_array(&c->in, 2 * (ahead + 1));
+	struct occupancy o = *q;
+
+	c->in.bad |= n < 2 || n % 2;
+	for (size_t i = 0; !c->in.bad && i < n / 2; i++) {
+		o.code = (CUresult)get_i64(&c->in);
+		o.answer = (uint64_t)get_i64(&c->in);
+		if (!i)
+			*q = o;
+		if (simple && !c->in.bad)
+			remember(f, &o);
+		o.a[0]++;
+		o.a[4]++;
+	}
+}
+
 static CUresult clusters(
 	int *n, CUfunction func, const CUlaunchConfig *config, enum question what, unsigned id)
 {
@@ -228,40 +275,29 @@ static CUresult clusters(
 		return r;
 	if (!n || !config || (config->numAttrs && !config->attrs))
 		return CUDA_ERROR_INVALID_VALUE;
-	bool simple = config->numAttrs == 0 ||
-		      (config->numAttrs == 1 && config->attrs[0].id == CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION);
+	bool simple = cluster_question(&q, config);
+	unsigned ahead = simple && what == CLUSTERS ? clusters_ahead(config) : 0;
 
-	q.a[0] = (uint64_t)config->gridDimX | (uint64_t)config->gridDimY << 32;
-	q.a[1] = (uint64_t)config->gridDimZ | (uint64_t)config->blockDimX << 32;
-	q.a[2] = (uint64_t)config->blockDimY | (uint64_t)config->blockDimZ << 32;
-	q.a[3] = config->sharedMemBytes;
-	if (simple && config->numAttrs) {
-		q.a[4] = (uint64_t)config->attrs[0].value.clusterDim.x |
-			 (uint64_t)config->attrs[0].value.clusterDim.y << 32;
-		q.a[5] = (uint64_t)config->attrs[0].value.clusterDim.z + 1;
+	if (!simple || !recall(f, &q)) {
+		r = call_begin(&c, id);
+		if (r)
+			return r;
+		if (!put_handle(&c, HANDLE_CUfunction, func))
+			return CUDA_ERROR_INVALID_HANDLE;
+		r = put_launch_shape(&c, config, true);
+		if (r)
+			return r;
+		put_u64(&c.out, ahead);
+		r = call_wait(&c);
+		if (!r)
+			get_clusters(&c, f, &q, simple, ahead);
+		r = call_end(&c, r);
 	}
-	if (simple && recall(f, &q)) {
-		*n = (int)q.answer;
-		return CUDA_SUCCESS;
-	}
-	r = call_begin(&c, id);
-	if (r)
-		return r;
-	if (!put_handle(&c, HANDLE_CUfunction, func))
-		return CUDA_ERROR_INVALID_HANDLE;
-	r = put_launch_shape(&c, config, true);
-	if (r)
-		return r;
-	r = call_wait(&c);
 	if (!r)
-		q.answer = (uint64_t)get_i64(&c.in);
-	r = call_end(&c, r);
-	if (r)
-		return r;
-	if (simple)
-		remember(f, &q);
-	*n = (int)q.answer;
-	return CUDA_SUCCESS;
+		r = q.code;
+	if (!r)
+		*n = (int)q.answer;
+	return r;
 }
 
 CUresult cuOccupancyMaxPotentialClusterSize(int *clusterSize, CUfunction func, const CUlaunchConfig *config)

@@ -13,6 +13,7 @@
 
 #define LIMIT_PARAMS (64u << 10) /* bytes of a kernel's parameters; the hardware's limit is 32764 */
 #define LIMIT_LAUNCH_ATTRIBUTES 64
+#define LIMIT_AHEAD 64 /* answers about clusters that nobody asked for yet */
 
 struct launch {
 	CUfunction f;
@@ -120,22 +121,47 @@ CUresult serve_cuLaunchCooperativeKernel(struct exec *x)
 	return drv.cuLaunchKernelEx(&l.config, l.f, NULL, l.size ? l.extra : NULL);
 }
 
+/* Codes that are answers: the device has no such clusters. */
+static bool is_answer(CUresult r)
+{
+	return !r || r == CUDA_ERROR_INVALID_VALUE || r == CUDA_ERROR_INVALID_CLUSTER_SIZE;
+}
+
+/* An array of code and number in turn, for what was asked and `ahead` larger grids of one cluster each. */
 static CUresult serve_clusters(struct exec *x, CUresult (*ask)(int *, CUfunction, const CUlaunchConfig *))
 {
 	CUlaunchConfig c = {0};
 	CUfunction f = exec_handle(x, HANDLE_CUfunction);
-	int n = 0;
+	CUresult code[LIMIT_AHEAD + 1];
+	int n[LIMIT_AHEAD + 1];
+	unsigned asked = 0;
 
 	get_shape(x, &c);
-	if (!get_attributes(x, &c) || !get_end(&x->in))
+	if (!get_attributes(x, &c))
+		return SERVE_BAD;
+	uint64_t ahead = get_u64(&x->in);
+
+	if (!get_end(&x->in) || ahead > LIMIT_AHEAD || (ahead && !c.numAttrs))
 		return SERVE_BAD;
 	if (x->bad_handle)
 		return x->handle_code;
-	CUresult r = ask(&n, f, &c);
-
-	if (!r)
-		put_i64(&x->out, n);
-	return r;
+	do {
+		n[asked] = 0;
+		code[asked] = ask(&n[asked], f, &c);
+		if (!asked && !is_answer(code[0]))
+			return code[0];
+		if (!is_answer(code[asked]))
+			break;
+		c.gridDimX++;
+		if (ahead)
+			c.attrs[0].value.clusterDim.x++;
+	} while (asked++ < ahead);
+	put_array(&x->out, 2 * asked);
+	for (unsigned i = 0; i < asked; i++) {
+		put_i64(&x->out, code[i]);
+		put_i64(&x->out, n[i]);
+	}
+	return CUDA_SUCCESS;
 }
 
 CUresult serve_cuOccupancyMaxPotentialClusterSize(struct exec *x)
