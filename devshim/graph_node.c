@@ -339,9 +339,10 @@ CUresult node_set_copy(CUgraphExec e, CUgraphNode hNode, const CUDA_MEMCPY3D *p,
 		r = know(hNode, &n);
 	if (r)
 		return r;
-	if (n->host.fn || n->copy_is_host != copy_is_host(&k))
+	/* In what was made of a graph a copy keeps its direction, as natively; in the graph it becomes another kind of node. */
+	if (n->host.fn || (e && n->copy_is_host != copy_is_host(&k)))
 		return CUDA_ERROR_INVALID_VALUE;
-	if (n->copy_is_host) {
+	if (copy_is_host(&k)) {
 		uint64_t id = copy_note(&k, context);
 
 		r = id ? set_upcall(e, hNode, id) : CUDA_ERROR_OUT_OF_MEMORY;
@@ -353,13 +354,15 @@ CUresult node_set_copy(CUgraphExec e, CUgraphNode hNode, const CUDA_MEMCPY3D *p,
 			!put_handle(&c, HANDLE_CUgraphNode, hNode))
 			return CUDA_ERROR_INVALID_VALUE;
 		r = copy_put(&c, &k);
-		if (!r && e && !put_handle(&c, HANDLE_CUcontext, context->handle))
+		if (!r && !put_handle(&c, HANDLE_CUcontext, context->handle))
 			r = CUDA_ERROR_INVALID_CONTEXT;
 		if (!r)
 			r = done(&c);
 	}
-	if (!r && !e)
+	if (!r && !e) {
 		n->copy = *p;
+		n->copy_is_host = copy_is_host(&k);
+	}
 	return r;
 }
 

@@ -273,6 +273,21 @@ bool handle_bind(struct handles *h, unsigned type, uint64_t id, void *real)
 	return ok;
 }
 
+void handle_replace(struct handles *h, uint64_t id, void *real)
+{
+	uint32_t i;
+
+	pthread_mutex_lock(&h->lock);
+	i = find_id(h, id);
+	if (i != NONE) {
+		unlink_entry(h, i);
+		h->entry[i].real = real;
+		link_entry(h, i);
+		atomic_fetch_add(&removed, 1);
+	}
+	pthread_mutex_unlock(&h->lock);
+}
+
 uint64_t handle_parent(struct handles *h, uint64_t id)
 {
 	uint64_t parent = 0;

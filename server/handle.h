@@ -27,8 +27,10 @@ uint64_t handle_add(struct handles *h, unsigned type, void *real, uint64_t paren
 /* An id that the program chose. False when it may not choose it, when it is alive for something else, or
  * past the limit. */
 bool handle_bind(struct handles *h, unsigned type, uint64_t id, void *real);
-/* Forgets an id and everything whose parent it is. By id, because the driver may have given the same
- * handle of its own to another thread already. */
+/* Another handle of the driver's for a live id: what the program knows is made anew. */
+void handle_replace(struct handles *h, uint64_t id, void *real);
 /* What it was added under; 0 when that is nothing, or id is dead. */
 uint64_t handle_parent(struct handles *h, uint64_t id);
+/* Forgets an id and everything whose parent it is. By id, because the driver may have given the same
+ * handle of its own to another thread already. */
 void handle_drop(struct handles *h, uint64_t id);

@@ -170,17 +170,6 @@ CUresult serve_cuGraphAddHostNode(struct exec *x)
 	return r;
 }
 
-/* [node, upcall] */
-CUresult serve_cuGraphHostNodeSetParams(struct exec *x)
-{
-	CUgraphNode node = exec_handle(x, HANDLE_CUgraphNode);
-	CUDA_HOST_NODE_PARAMS p = {.fn = host_upcall, .userData = (void *)(uintptr_t)get_u64(&x->in)};
-
-	if (!get_end(&x->in))
-		return SERVE_BAD;
-	return x->bad_handle ? x->handle_code : drv.cuGraphHostNodeSetParams(node, &p);
-}
-
 /* [executable, node, upcall] */
 CUresult serve_cuGraphExecHostNodeSetParams(struct exec *x)
 {
@@ -256,17 +245,6 @@ CUresult serve_cuGraphAddMemcpyNode(struct exec *x)
 	if (!r)
 		exec_put_handle(x, HANDLE_CUgraphNode, node);
 	return r;
-}
-
-/* [node, box] */
-CUresult serve_cuGraphMemcpyNodeSetParams(struct exec *x)
-{
-	CUgraphNode node = exec_handle(x, HANDLE_CUgraphNode);
-	CUDA_MEMCPY3D box;
-
-	if (!get_device_box(x, &box) || !get_end(&x->in))
-		return SERVE_BAD;
-	return x->bad_handle ? x->handle_code : drv.cuGraphMemcpyNodeSetParams(node, &box);
 }
 
 /* [executable, node, box, context] */

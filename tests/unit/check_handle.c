@@ -48,6 +48,22 @@ START_TEST(server_chosen)
 }
 END_TEST
 
+START_TEST(replaced)
+{
+	uint64_t id = handle_add(h, EVENT, REAL(1), 0);
+
+	ck_assert_ptr_eq(handle_real(h, EVENT, id), REAL(1));
+	handle_replace(h, id, REAL(2));
+	ck_assert_ptr_eq(handle_real(h, EVENT, id), REAL(2));
+	ck_assert_uint_eq(handle_id(h, EVENT, REAL(2)), id);
+	ck_assert_uint_eq(handle_id(h, EVENT, REAL(1)), 0);
+	handle_replace(h, id + 1, REAL(1));
+	ck_assert_ptr_null(handle_real(h, EVENT, id + 1));
+	handle_drop(h, id);
+	ck_assert_uint_eq(handle_id(h, EVENT, REAL(2)), 0);
+}
+END_TEST
+
 START_TEST(program_chosen)
 {
 	uint64_t id = HANDLE_ID(STREAM, 0x2000);
@@ -145,6 +161,7 @@ int main(void)
 
 	tcase_add_checked_fixture(t, setup, teardown);
 	tcase_add_test(t, server_chosen);
+	tcase_add_test(t, replaced);
 	tcase_add_test(t, program_chosen);
 	tcase_add_test(t, belonging);
 	tcase_add_test(t, many);

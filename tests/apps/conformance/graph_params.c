@@ -66,6 +66,55 @@ static void run(CUgraphExec x)
 	ASK(cuStreamSynchronize(s));
 }
 
+static size_t count_edges(CUgraph g)
+{
+	size_t n = 0;
+
+	return cuGraphGetEdges(g, NULL, NULL, NULL, &n) ? 999 : n;
+}
+
+/* up -> across -> down, whose directions change in the graph and back. */
+static void sides_changed(CUgraph g, CUgraphNode up, CUgraphNode across, CUgraphNode down, unsigned *in, unsigned *out)
+{
+	CUDA_MEMCPY3D c;
+	CUgraphExec x;
+	CUgraphNode after[4];
+	size_t n = 4;
+
+	for (unsigned i = 0; i < 64; i++)
+		in[i] = 200 + i, out[i] = 0;
+	NEED(cuMemcpyHtoD(q, in, 256));
+	tell_type(up);
+	tell_copy(up);
+	SAY("edges %zu", count_edges(g));
+	/* p = q; in the middle from the program: q = in + 8; down: out = q. */
+	c = copy_of(CU_MEMORYTYPE_DEVICE, at(q), CU_MEMORYTYPE_HOST, in + 8, 64);
+	ASK(cuGraphMemcpyNodeSetParams(across, &c));
+	tell_type(across);
+	tell_copy(across);
+	SAY("edges %zu", count_edges(g));
+	ASK(cuGraphNodeGetDependentNodes(up, after, NULL, &n));
+	SAY("behind it %zu, the one that was %d", n, n >= 1 && after[0] == across);
+	ASK(cuGraphInstantiate(&x, g, 0));
+	run(x);
+	SAY("values %u %u, %u", out[0], out[15], word(p));
+	ASK(cuGraphExecDestroy(x));
+	c = copy_of(CU_MEMORYTYPE_HOST, out, CU_MEMORYTYPE_DEVICE, at(p), 64);
+	ASK(cuGraphMemcpyNodeSetParams(across, &c));
+	c = copy_of(CU_MEMORYTYPE_DEVICE, at(p), CU_MEMORYTYPE_HOST, in + 16, 64);
+	ASK(cuGraphMemcpyNodeSetParams(up, &c));
+	c = copy_of(CU_MEMORYTYPE_DEVICE, at(q), CU_MEMORYTYPE_DEVICE, at(p), 64);
+	ASK(cuGraphMemcpyNodeSetParams(down, &c));
+	ASK(cuGraphInstantiate(&x, g, 0));
+	run(x);
+	SAY("values %u %u, %u", out[0], out[15], word(q));
+	c = copy_of(CU_MEMORYTYPE_DEVICE, at(p), CU_MEMORYTYPE_HOST, in + 32, 64);
+	ASK(cuGraphExecMemcpyNodeSetParams(x, up, &c, context));
+	run(x);
+	SAY("values %u %u, %u", out[0], out[15], word(q));
+	ASK(cuGraphExecDestroy(x));
+}
+
 static void copies(void)
 {
 	CUgraph g;
@@ -122,7 +171,8 @@ static void copies(void)
 	tell_copy(up);
 	/* Through a mount a copy with a side in the program is another kind of node than one without. */
 	c = copy_of(CU_MEMORYTYPE_DEVICE, at(p), CU_MEMORYTYPE_DEVICE, at(q), 128);
-	VARY(cuGraphMemcpyNodeSetParams(up, &c));
+	ASK(cuGraphMemcpyNodeSetParams(up, &c));
+	sides_changed(g, up, across, down, in, out);
 	ASK(cuGraphMemcpyNodeSetParams(up, NULL));
 	ASK(cuGraphMemcpyNodeSetParams(NULL, &c));
 	ASK(cuGraphMemcpyNodeGetParams(up, NULL));
