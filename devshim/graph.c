@@ -71,20 +71,13 @@ CUresult cuGraphExecDestroy(CUgraphExec hGraphExec)
 	return remote_cuGraphExecDestroy(hGraphExec);
 }
 
-/* A kernel would launch it by the driver's own handle, which no program here has. */
-static CUresult launched_by_kernels(unsigned long long flags)
-{
-	return flags & CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH
-		       ? call_unsupported("cuGraphInstantiate", "graphs that kernels launch are not remoted")
-		       : CUDA_SUCCESS;
-}
-
 CUresult cuGraphInstantiateWithFlags(CUgraphExec *phGraphExec, CUgraph hGraph, unsigned long long flags)
 {
-	CUresult r = launched_by_kernels(flags);
+	if (flags & CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH) {
+		CUDA_GRAPH_INSTANTIATE_PARAMS p = {.flags = flags};
 
-	if (r)
-		return r;
+		return cuGraphInstantiateWithParams(phGraphExec, hGraph, &p);
+	}
 	copy_drain();
 	return remote_cuGraphInstantiateWithFlags(phGraphExec, hGraph, flags);
 }
@@ -304,17 +297,14 @@ CUresult cuGraphInstantiateWithParams(
 	CUgraphExec *phGraphExec, CUgraph hGraph, CUDA_GRAPH_INSTANTIATE_PARAMS *p)
 {
 	struct call c;
+
+	copy_drain();
 	CUresult r = call_begin(&c, CALL_cuGraphInstantiateWithParams);
 
 	if (r)
 		return r;
 	if (!phGraphExec || !p)
 		return CUDA_ERROR_INVALID_VALUE;
-	r = launched_by_kernels(p->flags);
-	if (r) {
-		p->result_out = CUDA_GRAPH_INSTANTIATE_NODE_OPERATION_NOT_SUPPORTED;
-		return r;
-	}
 	if (!put_handle(&c, HANDLE_CUgraph, hGraph))
 		return handle_error(HANDLE_CUgraph);
 	put_u64(&c.out, p->flags);
@@ -326,6 +316,14 @@ CUresult cuGraphInstantiateWithParams(
 
 		p->result_out = (CUgraphInstantiateResult)get_i64(&c.in);
 		p->hErrNode_out = get_handle(&c, HANDLE_CUgraphNode);
+		uint64_t device = get_u64(&c.in);
+
+		/* Kernels launch it by the driver's own handle, which the program passes to them: that is its name here, too. */
+		if (!r && device) {
+			if (!handle_rename(HANDLE_CUgraphExec, e, (void *)(uintptr_t)device))
+				r = CUDA_ERROR_OUT_OF_MEMORY;
+			e = (void *)(uintptr_t)device;
+		}
 		if (!r)
 			*phGraphExec = e;
 	}

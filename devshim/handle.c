@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include "cuda.calls.h"
@@ -87,8 +88,34 @@ static struct entry *entry_of(uint32_t number)
 	return c ? &c[index % CHUNK] : NULL;
 }
 
+/* Other names of handles. They are the driver's addresses, of which there are few: one stays when its handle dies, until it is
+ * given again. */
+struct name {
+	const void *given;
+	const void *_Atomic own;
+	struct name *next;
+};
+static struct name *_Atomic names;
+
+static struct name *name_of(const void *given)
+{
+	struct name *n = handle_type(given) ? NULL : atomic_load_explicit(&names, memory_order_acquire);
+
+	while (n && n->given != given)
+		n = n->next;
+	return n;
+}
+
+static const void *own_name(const void *h)
+{
+	struct name *n = name_of(h);
+
+	return n ? atomic_load_explicit(&n->own, memory_order_acquire) : h;
+}
+
 static struct entry *live_entry(unsigned type, const void *h)
 {
+	h = own_name(h);
 	if (!well_formed(type, h))
 		return NULL;
 	struct entry *e = entry_of(number_of(h));
@@ -186,6 +213,7 @@ void handle_drop(unsigned type, const void *h)
 {
 	int saved = errno;
 	void *data = NULL;
+	h = own_name(h);
 	pthread_mutex_lock(&table.lock);
 	struct entry *e = live_entry(type, h);
 	if (e)
@@ -236,6 +264,25 @@ void handle_drop_owner(CUcontext owner)
 	errno = saved;
 }
 
+bool handle_rename(unsigned type, const void *h, const void *name)
+{
+	bool fit = live_entry(type, h) && !handle_type(name);
+	struct name *n;
+
+	pthread_mutex_lock(&table.lock);
+	n = fit ? name_of(name) : NULL;
+	if (n) {
+		atomic_store_explicit(&n->own, h, memory_order_release);
+	} else if (fit && (n = calloc(1, sizeof *n))) {
+		n->given = name;
+		atomic_init(&n->own, h);
+		n->next = atomic_load_explicit(&names, memory_order_relaxed);
+		atomic_store_explicit(&names, n, memory_order_release);
+	}
+	pthread_mutex_unlock(&table.lock);
+	return n;
+}
+
 bool handle_live(unsigned type, const void *h) { return live_entry(type, h); }
 
 void *handle_data(unsigned type, const void *h)
@@ -274,7 +321,7 @@ bool put_handle(struct call *c, unsigned type, const void *h)
 	/* A kernel is accepted wherever a function is. */
 	if (!live_entry(type, h) && !(type == HANDLE_CUfunction && live_entry(HANDLE_CUkernel, h)))
 		return false;
-	put_u64(&c->out, v);
+	put_u64(&c->out, (uintptr_t)own_name(h));
 	return true;
 }
 

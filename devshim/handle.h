@@ -35,6 +35,9 @@ CUcontext handle_owner(unsigned type, const void *h);
 /* `release` gets the word (when not NULL) of each handle of that type that dies, by handle_drop or with its
  * context. Set before the first handle. */
 void handle_on_drop(unsigned type, void (*release)(const void *h, void *data));
+/* A live handle gets another name, by which the program knows it from then on, in all functions here: a value that is
+ * none of ours. For executable graphs that kernels launch by the driver's own handle. False without memory. */
+bool handle_rename(unsigned type, const void *h, const void *name);
 /* A context has died: its streams, events, modules and functions die with it. */
 void handle_drop_owner(CUcontext owner);
 /* True for types whose handles die with their context. */

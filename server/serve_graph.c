@@ -356,7 +356,7 @@ CUresult serve_cuGraphGetEdges_v2(struct exec *x)
 	return serve_list(x, HANDLE_CUgraph, true, list_edges);
 }
 
-/* [graph, flags, upload stream] -> [executable, result, error node] */
+/* [graph, flags, upload stream] -> [executable, result, error node, the driver's handle when kernels may launch it] */
 CUresult serve_cuGraphInstantiateWithParams(struct exec *x)
 {
 	CUgraph g = exec_handle(x, HANDLE_CUgraph);
@@ -373,6 +373,7 @@ CUresult serve_cuGraphInstantiateWithParams(struct exec *x)
 	exec_put_handle(x, HANDLE_CUgraphExec, r ? NULL : e);
 	put_i64(&x->out, p.result_out);
 	exec_put_handle(x, HANDLE_CUgraphNode, p.hErrNode_out);
+	put_u64(&x->out, !r && p.flags & CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH ? (uintptr_t)e : 0);
 	return r;
 }
 

@@ -269,8 +269,6 @@ static CUresult instantiate(CUgraphExec *out, CUgraph h, unsigned long long flag
 	struct graph *graph = object_find(h, KIND_GRAPH);
 	if (!out || !graph || flags & ~(unsigned long long)FLAGS_KNOWN)
 		return CUDA_ERROR_INVALID_VALUE;
-	if (flags & CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH)
-		return CUDA_ERROR_NOT_SUPPORTED;
 	/* Memory has one address: one executable graph at a time. */
 	if (graph->execs && graph_has(graph, CU_GRAPH_NODE_TYPE_MEM_ALLOC))
 		return CUDA_ERROR_NOT_SUPPORTED;

@@ -55,6 +55,31 @@ START_TEST(life)
 }
 END_TEST
 
+START_TEST(renamed)
+{
+	const void *given = (void *)0x7fff00001000, *other = (void *)0x7fff00002000;
+	void *a = handle_new(HANDLE_CUgraphExec), *b = handle_new(HANDLE_CUgraphExec);
+
+	ck_assert(!handle_live(HANDLE_CUgraphExec, given));
+	ck_assert(handle_rename(HANDLE_CUgraphExec, a, given) && handle_rename(HANDLE_CUgraphExec, b, other));
+	ck_assert(handle_live(HANDLE_CUgraphExec, given) && !handle_live(HANDLE_CUevent, given));
+	ck_assert(put_value(HANDLE_CUgraphExec, given, true) == (uintptr_t)a);
+	ck_assert(put_value(HANDLE_CUgraphExec, other, true) == (uintptr_t)b);
+	handle_drop(HANDLE_CUgraphExec, given);
+	ck_assert(!handle_live(HANDLE_CUgraphExec, given) && !handle_live(HANDLE_CUgraphExec, a));
+	put_value(HANDLE_CUgraphExec, given, false);
+	ck_assert(handle_live(HANDLE_CUgraphExec, other));
+	/* The driver gives an address again. */
+	a = handle_new(HANDLE_CUgraphExec);
+	ck_assert(handle_rename(HANDLE_CUgraphExec, a, given));
+	ck_assert(put_value(HANDLE_CUgraphExec, given, true) == (uintptr_t)a);
+	/* A dead one and a name that looks like a handle are refused. */
+	handle_drop(HANDLE_CUgraphExec, given);
+	ck_assert(!handle_rename(HANDLE_CUgraphExec, a, given));
+	ck_assert(!handle_rename(HANDLE_CUgraphExec, b, a));
+}
+END_TEST
+
 static const uintptr_t nonsense[] = {0, 1, 3, 0xdeadbeef, 0x7fff12345678, UINTPTR_MAX,
 		(uintptr_t)HANDLE_CUevent << 56, (uintptr_t)HANDLE_CUevent << 56 | 0x2000,
 	(uintptr_t)HANDLE_CUevent << 56 | 1ull << 40 | 0x2000, (uintptr_t)HANDLE_CUevent << 56 | UINT32_MAX,
@@ -160,6 +185,7 @@ int main(void)
 	Suite *s = suite_create("handle_shim");
 	TCase *t = tcase_create("table");
 	tcase_add_test(t, life);
+	tcase_add_test(t, renamed);
 	tcase_add_loop_test(t, refuses, 0, sizeof nonsense / sizeof *nonsense);
 	tcase_add_test(t, streams);
 	tcase_add_test(t, from_server);
