@@ -72,7 +72,7 @@ CUresult handle_error(unsigned type)
 	}
 }
 
-static uint32_t number_of(const void *h) { return (uint32_t)(uintptr_t)h; }
+static uint32_t number_of(const void *h) { return HANDLE_NUMBER((uintptr_t)h); }
 
 /* A value with bits between type and number set is none of ours. */
 static bool well_formed(unsigned type, const void *h)

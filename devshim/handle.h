@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The shim's table of the handles that the application holds: which are alive, of which type, made in which
- * context, and what the shim keeps about each. A handle's value is ((uint64_t)type << 56) | number; values
- * are never dereferenced, so any garbage of an application is safe.
+ * context, and what the shim keeps about each. Values are those of
+ * wire/handle.h and never dereferenced, so any garbage of an application is safe.
  *
  * Thread rule: all functions may be called from any thread; looking up takes no lock. A handle that one
  * thread destroys while another uses it is the application's mistake, as with CUDA itself. */
@@ -9,15 +9,13 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include "wire/cuda_types.h"
+#include "wire/handle.h"
 
-#define HANDLE_FIRST    0x1000u         /* the primary context of the server's device 0 */
-#define HANDLE_OWN      0x2000u         /* the first number that handle_new gives */
-#define HANDLE_SERVER   0x80000000u     /* numbers from here on are the server's */
 
-static inline unsigned handle_type(const void *h) { return (unsigned)((uintptr_t)h >> 56); }
+static inline unsigned handle_type(const void *h) { return HANDLE_TYPE((uintptr_t)h); }
 static inline void *handle_value(unsigned type, uint32_t number)
 {
-	return (void *)((uintptr_t)type << 56 | number);
+	return (void *)(uintptr_t)HANDLE_ID(type, number);
 }
 
 /* Notes a handle as alive and made in `owner` (0: it belongs to no context). False without memory or for a

@@ -103,7 +103,7 @@ void *exec_bulk_all(struct exec *x, size_t max)
 
 /* ---- contexts ---- */
 
-#define PRIMARY_FIRST HANDLE_ID(HANDLE_CUcontext, HANDLE_NUMBER_FIRST)
+#define PRIMARY_FIRST HANDLE_ID(HANDLE_CUcontext, HANDLE_FIRST)
 
 /* The primary context of a device, when it is active. */
 static CUcontext primary(CUdevice device)

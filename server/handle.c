@@ -28,7 +28,7 @@ struct handles {
 	uint32_t *by_id, *by_real;      /* `buckets` heads each */
 	uint32_t buckets, used, free;   /* used: entries ever taken; free: head of the free list */
 	uint32_t live;
-	uint64_t next_number;
+	uint32_t next_number;
 };
 
 #define RECENT 16
@@ -47,7 +47,7 @@ struct handles *handles_create(void)
 		return NULL;
 	pthread_mutex_init(&h->lock, NULL);
 	h->free = NONE;
-	h->next_number = HANDLE_NUMBER_SERVER;
+	h->next_number = HANDLE_SERVER;
 	return h;
 }
 
@@ -195,7 +195,7 @@ static void remove_with_children(struct handles *h, uint32_t i)
 
 void *handle_real(struct handles *h, unsigned type, uint64_t id)
 {
-	unsigned at = (unsigned)(id + (id >> 56)) % RECENT;
+	unsigned at = (HANDLE_NUMBER(id) + HANDLE_TYPE(id)) % RECENT;
 	void *real = NULL;
 	uint32_t i;
 
@@ -239,10 +239,12 @@ uint64_t handle_add(struct handles *h, unsigned type, void *real, uint64_t paren
 	if (i != NONE) {
 		id = h->entry[i].id;
 	} else {
-		id = HANDLE_ID(type, h->next_number);
-		if (insert(h, id, real, parent))
-			h->next_number++;
-		else
+		/* A number comes again only after all others were given; LIMIT_HANDLES of them are alive at most. */
+		do {
+			id = HANDLE_ID(type, h->next_number);
+			h->next_number = h->next_number == UINT32_MAX ? HANDLE_SERVER : h->next_number + 1;
+		} while (find_id(h, id) != NONE);
+		if (!insert(h, id, real, parent))
 			id = 0;
 	}
 	pthread_mutex_unlock(&h->lock);
@@ -251,11 +253,11 @@ uint64_t handle_add(struct handles *h, unsigned type, void *real, uint64_t paren
 
 bool handle_bind(struct handles *h, unsigned type, uint64_t id, void *real)
 {
-	uint64_t number = id & (((uint64_t)1 << 56) - 1);
+	uint32_t number = HANDLE_NUMBER(id);
 	uint32_t i;
 	bool ok;
 
-	if (HANDLE_TYPE(id) != type || number < HANDLE_NUMBER_FIRST || number >= HANDLE_NUMBER_SERVER)
+	if (id != HANDLE_ID(type, number) || number < HANDLE_FIRST || number >= HANDLE_SERVER)
 		return false;
 	pthread_mutex_lock(&h->lock);
 	i = find_id(h, id);

@@ -1,17 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A session's typed table of handles: ids that the program uses to what the driver gave, and back. An id
- * is type << 56 | number; the program chooses numbers from 0x1000 below 2^31, the table those from 2^31
- * on. Nothing here knows the driver.
+/* A session's typed table of handles: ids that the program uses (wire/handle.h) to what the driver gave, and
+ * back. The program chooses numbers below HANDLE_SERVER, the table those from there on. Nothing here knows
+ * the driver.
  *
  * Thread rule: every function may be called from any thread; the table has its own lock. */
 #pragma once
 #include <stdbool.h>
 #include <stdint.h>
-
-#define HANDLE_TYPE(id) ((unsigned)((id) >> 56))
-#define HANDLE_ID(type, number) ((uint64_t)(type) << 56 | (number))
-#define HANDLE_NUMBER_FIRST 0x1000u
-#define HANDLE_NUMBER_SERVER 0x80000000ull
+#include "wire/handle.h"
 
 struct handles;
 struct handles *handles_create(void);

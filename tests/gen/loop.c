@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include "server/exec.h"
+#include "wire/handle.h"
 #include "wire/limits.h"
 
 #ifdef LOOP_NVML
@@ -60,7 +61,7 @@ void *exec_handle(struct exec *x, unsigned type)
 	uint64_t id = get_u64(&x->in);
 	if (x->in.bad)
 		return NULL;
-	if (id >> 56 != type) {
+	if (HANDLE_TYPE(id) != type) {
 		x->bad_handle = true;
 		x->handle_code = CUDA_ERROR_INVALID_HANDLE;
 		return NULL;
@@ -80,7 +81,7 @@ void exec_bind(struct exec *x, unsigned type, uint64_t id, void *real)
 {
 	(void)x;
 	(void)real;
-	loop_check(id == chosen && id >> 56 == type, "the chosen handle arrived", 0);
+	loop_check(id == chosen && HANDLE_TYPE(id) == type, "the chosen handle arrived", 0);
 }
 void exec_drop(struct exec *x, unsigned type, void *real)
 {
@@ -183,7 +184,7 @@ CUresult call_post(struct call *c)
 }
 void *handle_new(unsigned type)
 {
-	return (void *)(uintptr_t)(chosen = ((uint64_t)type << 56) | 0x2345);
+	return (void *)(uintptr_t)(chosen = HANDLE_ID(type, 0x2345));
 }
 CUresult handle_error(unsigned type)
 {

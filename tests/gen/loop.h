@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "server/exec.h"
+#include "wire/handle.h"
 #ifdef LOOP_NVML
 #include "devshim/nvml/call.h"
 #include "wire/nvml.h"

@@ -31,7 +31,7 @@ def length(c, p, word="COUNT"):
 def value(c, p, i, at=0):
     n = i * 16 + at + 1
     if p.kind == "handle":
-        return f"(({p.type})(((uintptr_t)HANDLE_{p.type} << 56) + 0x1000 + {n}))"
+        return f"(({p.type})(uintptr_t)HANDLE_ID(HANDLE_{p.type}, 0x1000 + {n}))"
     if p.kind == "device":
         return "0"
     if p.kind == "f64":

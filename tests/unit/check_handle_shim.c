@@ -81,9 +81,9 @@ START_TEST(renamed)
 END_TEST
 
 static const uintptr_t nonsense[] = {0, 1, 3, 0xdeadbeef, 0x7fff12345678, UINTPTR_MAX,
-		(uintptr_t)HANDLE_CUevent << 56, (uintptr_t)HANDLE_CUevent << 56 | 0x2000,
-	(uintptr_t)HANDLE_CUevent << 56 | 1ull << 40 | 0x2000, (uintptr_t)HANDLE_CUevent << 56 | UINT32_MAX,
-			0xffull << 56 | 0x2000};
+		HANDLE_ID(HANDLE_CUevent, 0), HANDLE_ID(HANDLE_CUevent, 0x2000), HANDLE_ID(HANDLE_CUevent, 0x2000) + 1,
+		HANDLE_ID(HANDLE_CUevent, 0x2000) | 1ull << 36, HANDLE_ID(HANDLE_CUevent, UINT32_MAX), HANDLE_ID(0xff, 0x2000),
+		HANDLE_ID(HANDLE_CUevent, 0x2000) | 1ull << 63};
 START_TEST(refuses)
 {
 	ck_assert(!handle_live(HANDLE_CUevent, (void *)nonsense[_i]));
@@ -109,13 +109,13 @@ END_TEST
 
 START_TEST(from_server)
 {
-	uint64_t kernel = (uint64_t)HANDLE_CUkernel << 56 | 0x80000005,
-			function = (uint64_t)HANDLE_CUfunction << 56 | 0x80000006;
+	uint64_t kernel = HANDLE_ID(HANDLE_CUkernel, 0x80000005),
+			function = HANDLE_ID(HANDLE_CUfunction, 0x80000006);
 	ck_assert_ptr_eq(get_value(HANDLE_CUkernel, 0, true), NULL);
 	ck_assert(get_value(HANDLE_CUkernel, kernel, true) == (void *)kernel &&
 			handle_live(HANDLE_CUkernel, (void *)kernel));
 	ck_assert(get_value(HANDLE_CUfunction, function, true) == (void *)function);
-	get_value(HANDLE_CUfunction, (uint64_t)HANDLE_CUevent << 56 | 0x80000007, false);
+	get_value(HANDLE_CUfunction, HANDLE_ID(HANDLE_CUevent, 0x80000007), false);
 	get_value(HANDLE_CUfunction, 0x80000007, false);
 	/* A kernel is a function. */
 	ck_assert_uint_eq(put_value(HANDLE_CUfunction, (void *)kernel, true), kernel);
@@ -142,7 +142,7 @@ START_TEST(context_dies)
 		ck_assert(handle_set_data(HANDLE_CUstream, mine[i], mine[i]));
 	}
 	graph = handle_new(HANDLE_CUgraph);
-	late = get_value(HANDLE_CUmodule, (uint64_t)HANDLE_CUmodule << 56 | 0x80000100, true);
+	late = get_value(HANDLE_CUmodule, HANDLE_ID(HANDLE_CUmodule, 0x80000100), true);
 	ck_assert_ptr_eq(handle_owner(HANDLE_CUmodule, late), one.handle);
 	thread_self()->current = &two;
 	other = handle_new(HANDLE_CUstream);

@@ -55,7 +55,7 @@ END_TEST
 
 START_TEST(handles)
 {
-	uint64_t id = (uint64_t)HANDLE_CUstream << 56 | 0x2000;
+	uint64_t id = HANDLE_ID(HANDLE_CUstream, 0x2000);
 	struct client c;
 	struct reply r = {0};
 
@@ -85,7 +85,7 @@ END_TEST
 /* The first failed post is told once, by the next reply, with its number. */
 START_TEST(failed_posts)
 {
-	uint64_t id = (uint64_t)HANDLE_CUstream << 56 | 0x2000, failed;
+	uint64_t id = HANDLE_ID(HANDLE_CUstream, 0x2000), failed;
 	struct client c;
 	struct reply r = {0};
 
@@ -366,7 +366,7 @@ START_TEST(order)
 	client_hello(&c);
 	client_context(&c);
 	for (uint64_t i = 0; i < 400; i++) {
-		uint64_t id = ((uint64_t)HANDLE_CUstream << 56) + 0x2000 + i;
+		uint64_t id = HANDLE_ID(HANDLE_CUstream, 0x2000 + i);
 
 		CALL(&c, FRAME_POST, cuStreamCreate, 1 + i % 7, PRIMARY, 0, id);
 		CALL(&c, FRAME_POST, cuStreamSynchronize, 1 + i % 5, PRIMARY, id);

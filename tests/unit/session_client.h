@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "server/exec.h"
+#include "wire/handle.h"
 #include "server/report.h"
 #include "server/session.h"
 #include "wire/copy.h"
@@ -23,7 +24,7 @@
 #include "wire/msg.h"
 #include "cuda.calls.h"
 
-#define PRIMARY ((uint64_t)HANDLE_CUcontext << 56 | 0x1000)
+#define PRIMARY HANDLE_ID(HANDLE_CUcontext, HANDLE_FIRST)
 
 struct client {
 	int fd;
