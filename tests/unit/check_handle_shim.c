@@ -40,6 +40,8 @@ START_TEST(life)
 	void *a = handle_new(HANDLE_CUevent), *b = handle_new(HANDLE_CUevent);
 	ck_assert_ptr_ne(a, b);
 	ck_assert(handle_type(a) == HANDLE_CUevent && handle_live(HANDLE_CUevent, a));
+	/* Programs use the bits that a pointer leaves free. */
+	ck_assert_uint_eq((uintptr_t)a & 0xffff80000000000f, 0);
 	ck_assert(!handle_live(HANDLE_CUstream, a));
 	ck_assert(handle_set_data(HANDLE_CUevent, a, &ptds) && handle_data(HANDLE_CUevent, a) == &ptds);
 	ck_assert(put_value(HANDLE_CUevent, a, true) == (uintptr_t)a);
