@@ -8,7 +8,8 @@
 #     tests/device/run.sh [STEP...]     build apps conformance shared bench micro smi torch torchbench, all unless named;
 #                                       `native` alone runs what needs no build of ours: programs and conformance natively;
 #                                       `frameworks` runs tests/device/frameworks.sh with what FRAMEWORKS names (all of it);
-#                                       `leaks` runs tests/device/leaks.sh;
+#                                       `leaks` runs tests/device/leaks.sh; `programs` only builds them;
+#                                       `e2e` builds the tests and runs those of tests/e2e that E2E names, on the GPU;
 #                                       `table` (five minutes), `network` (five minutes) and `twogpus` (what needs
 #                                       two GPUs: nvidia-h200-x2) are run only when named
 #
@@ -96,6 +97,17 @@ build_apps()
 	say "programs built: $(ls "$B/tests/apps" | grep -vc '^obj$\|^conformance$') and $(ls "$B/tests/apps/conformance" 2>/dev/null | wc -l) of conformance"
 }
 
+e2e()
+{
+	local t
+	step 150 build-tests make -j"$jobs" B="$B" "${flags[@]}" tests || bad "tests: $(grep -m 5 -E 'error|\*\*\*' "$results/build-tests.log")"
+	for t in ${E2E:-unix share kept compress pages}; do
+		B=$B SCUDAFS_TEST_DRIVER=auto step 60 "e2e-$t" tests/run.sh "e2e/$t" || bad "e2e/$t: $(tail -n 3 "$results/e2e-$t.log" | tr '\n' ' ')"
+		say "e2e/$t: $(tail -n 1 "$results/e2e-$t.log")"
+	done
+	keep
+}
+
 build()
 {
 	(step 150 build make -j"$jobs" B="$B" "${flags[@]}" all) || { bad "build: $(grep -m 5 -iE 'error|\*\*\*' "$results/build.log")"; keep; exit 1; }
@@ -119,7 +131,7 @@ serve() # the server on the real driver, and the mount
 
 # ---- running things both ways
 
-# APPS="NAME..." in the environment names the programs; else those of the list.
+# APPS="NAME..." in the environment names the programs, CONFORMANCE those of conformance; else all are meant.
 programs() { [ -z "${APPS:-}" ] || { printf '%s\n' $APPS; return; }; sed 's/#.*//' tests/apps/list | while read -r name builds _; do
 	for b in ${builds//,/ }; do
 		case $b in static | driver) b=$name ;; '') continue ;; *) b=$name.$b ;; esac
@@ -397,13 +409,14 @@ twogpus()
 
 [ $# -gt 0 ] || set -- build apps conformance bench shared micro smi torch torchbench
 say "$(nvidia-smi -L 2>/dev/null | head -n 1), $jobs processors, /dev/fuse $([ -e /dev/fuse ] && echo there || echo missing)"
-case " $* " in *" native "* | *" apps "* | *" conformance "* | *" bench "* | *" table "* | *" network "* | *" twogpus "*) build_apps ;; esac
+case " $* " in *" native "* | *" programs "* | *" apps "* | *" conformance "* | *" bench "* | *" table "* | *" network "* | *" twogpus "*) build_apps ;; esac
 for s; do
 	case $s in
 	native) apps_native; conformance_native ;;
+	programs) ;;
 	apps) apps_native; apps_mounted ;;
-	conformance) conformance_native; conformance_mounted ;;
-	build | shared | bench | table | network | hops | micro | smi | torch | torchbench | frameworks | leaks | twogpus) "$s" ;;
+	conformance) conformance_native ${CONFORMANCE:-}; conformance_mounted ${CONFORMANCE:-} ;;
+	build | e2e | shared | bench | table | network | hops | micro | smi | torch | torchbench | frameworks | leaks | twogpus) "$s" ;;
 	*) say "no step $s"; exit 2 ;;
 	esac
 done
