@@ -1,19 +1,26 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Runs the tests that were built and prints one line each; the last line is the count. `tests/run.sh` runs all, `tests/run.sh e2e/keys unit` those whose
-# name contains one of the words. Each test has a time limit (a script may name its own: "# limit: SECONDS"), a log of its own, and may run beside one
-# other. A line "# also: fuse looking" in a script has it run again as e2e-fuse/NAME (programs share no memory with the mount) and e2e-looking/NAME (threads
-# look for work before they sleep, as they do where there are more processors). Exit status of a test: 0 passed, 77 skipped, else failed. Variables: B (build folder), JOBS (2), SLOW (factor for the limits),
-# SCUDAFS_TEST_DRIVER (soft; auto or a path on a GPU machine), SCUDAFS_TEST_LONG (1: the long ones too).
+# Runs the tests that were built and prints one line each; the last line is the count. `tests/run.sh` runs all,
+# `tests/run.sh e2e/keys unit` those whose name contains one of the words. Each test has a time limit (a script
+# may name its own: "# limit: SECONDS"), a log of its own, and may run beside one other. A line "# also: fuse
+# looking" in a script has it run again as e2e-fuse/NAME (programs share no memory with the mount) and
+# e2e-looking/NAME (threads look for work before they sleep, as they do where there are more processors).
+# Exit status of a test: 0 passed, 77 skipped, else failed. What a sanitizer writes into $B/tests/reports is a
+# failure too, whoever wrote it: no test sees all that the daemon and the server say.
+# Variables: B (build folder), JOBS (2), SLOW (the factor of all time limits, those inside the tests included: 1,
+# more under a sanitizer), SCUDAFS_TEST_DRIVER (soft; auto or a path on a GPU machine), SCUDAFS_TEST_LONG (1: the
+# long ones too).
 set -u
 cd "$(dirname "$0")/.." || exit 1
 export B=${B:-build}
 JOBS=${JOBS:-2}
-SLOW=${SLOW:-1}
+export SLOW=${SLOW:-1}
+export CK_TIMEOUT_MULTIPLIER=${CK_TIMEOUT_MULTIPLIER:-$SLOW}
 logs=$B/tests/log
+reports=$B/tests/reports
 words=("$@")
-rm -rf "$logs"
-mkdir -p "$logs"
+rm -rf "$logs" "$reports"
+mkdir -p "$logs" "$reports"
 unset SCUDAFS_MOUNT SCUDAFS_SERVER CUDA_VISIBLE_DEVICES CUDA_LAUNCH_BLOCKING
 
 wanted() # NAME
@@ -136,6 +143,12 @@ if grep " $TMPDIR/" /proc/mounts; then
 else
 	rm -rf --one-file-system "$TMPDIR"
 fi
+for r in "$reports"/*; do
+	[ -s "$r" ] || continue
+	failed=$((failed + 1))
+	echo "FAILED   no report of a sanitizer: $r:"
+	head -n 40 "$r" | sed 's/^/    /'
+done
 [ $((passed + failed + skipped)) -gt 0 ] || { echo "no test matches"; exit 1; }
 echo "$passed passed, $failed failed, $skipped skipped"
 [ "$failed" = 0 ]

@@ -15,7 +15,7 @@ python_with() # CODE: the first interpreter in which it works
 {
 	local p
 	for p in ${SCUDAFS_TEST_PYTHON:-python3}; do
-		command -v "$p" >/dev/null && timeout 60 "$p" -c "$1" >/dev/null 2>&1 && echo "$p" && return
+		command -v "$p" >/dev/null && at_most 60 "$p" -c "$1" >/dev/null 2>&1 && echo "$p" && return
 	done
 	return 1
 }

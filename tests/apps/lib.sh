@@ -39,12 +39,12 @@ APP_LIMIT=${APP_LIMIT:-120}
 
 native() # COMMAND...: with the native libcuda
 {
-	timeout -k 2 "$APP_LIMIT" env ${native_lib:+LD_LIBRARY_PATH="$native_lib"} "$@"
+	at_most "$APP_LIMIT" env ${native_lib:+LD_LIBRARY_PATH="$native_lib"} "$@"
 }
 
 through_mount() # COMMAND...
 {
-	timeout -k 2 "$APP_LIMIT" "$bin/scudafs" run --mount "$mnt" -- "${foreign[@]}" "$@"
+	at_most "$APP_LIMIT" "$bin/scudafs" run --mount "$mnt" -- "${foreign[@]}" "$@"
 }
 
 # run_apps HOW LOGS [NAME...]: each program with `HOW PROGRAM`, its output to LOGS/NAME.out and .err; a line each. The status is whether all passed.

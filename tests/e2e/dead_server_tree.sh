@@ -11,13 +11,13 @@ kill -KILL "$server"
 wait "$server" 2>/dev/null
 lost()
 {
-	[ "$(timeout 5 cat "$mnt/status")" != ready ]
+	[ "$(at_most 5 cat "$mnt/status")" != ready ]
 }
 within 10 lost || fail "status stays '$(cat "$mnt/status")'"
 start=$(now_ms)
-timeout 10 ls -lR "$mnt" >/dev/null || fail "the tree does not list"
-find "$mnt" -type f ! -name ctl -exec timeout 5 cat {} + >/dev/null 2>&1
-[ $(($(now_ms) - start)) -lt 3000 ] || fail "listing and reading took $(($(now_ms) - start)) ms"
+at_most 10 ls -lR "$mnt" >/dev/null || fail "the tree does not list"
+find "$mnt" -type f ! -name ctl -exec timeout $((5 * slow)) cat {} + >/dev/null 2>&1
+[ $(($(now_ms) - start)) -lt $((3000 * slow)) ] || fail "listing and reading took $(($(now_ms) - start)) ms"
 "$bin/scudafs" status "$mnt" >"$work/out" && fail "scudafs status calls it ready: $(cat "$work/out")"
 start_server --listen "$address"
 ready()

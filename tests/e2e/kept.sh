@@ -78,7 +78,7 @@ cost 1000 512 3 17
 stop_mount
 stop_server
 mkdir -m 755 "$work/open"
-timeout 10 "$bin/scuda-server" --listen 127.0.0.1:0 --driver soft --cache "$work/open" 2>"$work/err"
+at_most 10 "$bin/scuda-server" --listen 127.0.0.1:0 --driver soft --cache "$work/open" 2>"$work/err"
 code=$?
 [ "$code" = 2 ] && contains "$work/err" 'chmod 700' || fail "a cache that others can read gave $code: $(cat "$work/err")"
 exit 0

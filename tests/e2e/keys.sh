@@ -18,7 +18,7 @@ refused() # OPTION... : one line, within five seconds, nothing mounted
 	local start
 	start=$(now_ms)
 	"$bin/scudafs" mount "$address" "$mnt" "$@" 2>"$work/err" && fail "mounted with: ${*:-nothing}"
-	[ $(($(now_ms) - start)) -lt 5200 ] || fail "the refusal of '${*:-nothing}' took $(($(now_ms) - start)) ms"
+	[ $(($(now_ms) - start)) -lt $((5200 * slow)) ] || fail "the refusal of '${*:-nothing}' took $(($(now_ms) - start)) ms"
 	[ "$(wc -l <"$work/err")" = 1 ] || fail "'${*:-nothing}' gives not one line: $(cat "$work/err")"
 	mountpoint -q "$mnt" && fail "'${*:-nothing}' left a mount"
 }
@@ -40,7 +40,7 @@ secret=$(cut -d: -f2 "$work/alice")
 grep -qs "$secret" "$work"/*.log && fail "the key is in a log"
 
 chmod 640 "$work/keys"
-timeout 10 "$bin/scuda-server" --listen 127.0.0.1:0 --driver "$driver" --keys "$work/keys" 2>"$work/err"
+at_most 10 "$bin/scuda-server" --listen 127.0.0.1:0 --driver "$driver" --keys "$work/keys" 2>"$work/err"
 code=$?
 [ "$code" = 2 ] || fail "a server started with keys that others can read, or gave $code: $(cat "$work/err")"
 exit 0

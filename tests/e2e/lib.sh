@@ -8,9 +8,11 @@
 #     start_mount
 #     run_program count | grep -q 'init 0 count 1' || fail "no GPU"
 #
-# Everything a test starts is registered for cleanup before it starts, and lives under one private folder, $work. Exit status: 0 passed, 77
-# skipped (the reason is printed), anything else failed (the logs of server and daemon are shown). Waiting is always for a condition, with an
-# end (`within`), never for a time. Variables: B, the build folder; SCUDAFS_TEST_DRIVER, the server's driver (soft unless set).
+# Everything a test starts is registered for cleanup before it starts, and lives under one private folder, $work.
+# Exit status: 0 passed, 77 skipped (the reason is printed), anything else failed (the logs of server and daemon are
+# shown). Waiting is always for a condition, with an end (`within`), never for a time. Limits are written for a build
+# without sanitizers; SLOW, the one factor of all tests, stretches them ($slow). Variables: B, the build folder;
+# SLOW (1); SCUDAFS_TEST_DRIVER, the server's driver (soft unless set).
 set -u -o pipefail
 
 top=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
@@ -22,6 +24,7 @@ progs=$B/tests/e2e
 work=$(mktemp -d "${TMPDIR:-/tmp}/scudafs-test.XXXXXX")
 mnt=$work/mnt
 driver=${SCUDAFS_TEST_DRIVER:-soft}
+slow=${SLOW:-1}
 export XDG_CACHE_HOME=$work/cache-home
 unset CACHE_DIRECTORY SCUDAFS_MOUNT SCUDAFS_SERVER CUDA_VISIBLE_DEVICES LD_LIBRARY_PATH
 
@@ -81,7 +84,7 @@ requires() # mount | root | COMMAND...
 
 within() # SECONDS COMMAND...: true as soon as the command is, false when the time is over
 {
-	local end=$(($(now_ms) + $1 * 1000))
+	local end=$(($(now_ms) + $1 * 1000 * slow))
 	shift
 	until "$@"; do
 		[ "$(now_ms)" -lt "$end" ] || return 1
@@ -90,6 +93,11 @@ within() # SECONDS COMMAND...: true as soon as the command is, false when the ti
 }
 clock=$work/clock
 mkfifo "$clock"
+
+at_most() # SECONDS COMMAND...: ends it, with all its children, when the time is over (status 124 or 137)
+{
+	timeout -k $((2 * slow)) $(($1 * slow)) "${@:2}"
+}
 
 now_ms()
 {
@@ -190,7 +198,7 @@ foreign=(env ${SCUDAFS_TEST_PRELOAD:+LD_PRELOAD="$SCUDAFS_TEST_PRELOAD" ASAN_OPT
 
 run_program() # NAME [ARGUMENT...]: to its end, at most a minute
 {
-	timeout -k 2 60 "$bin/scudafs" run --mount "$mnt" -- "$progs/$1" "${@:2}"
+	at_most 60 "$bin/scudafs" run --mount "$mnt" -- "$progs/$1" "${@:2}"
 }
 
 # start_program TAG NAME [ARGUMENT...]: in the background; its output is in $work/TAG.out, its pid in ${pid[TAG]}; `tell TAG` ends its wait for standard

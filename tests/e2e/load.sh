@@ -46,7 +46,7 @@ fi
 
 counted() # FILE ARGUMENT...
 {
-	timeout -k 2 100 "$bin/scudafs" run --mount "$mnt" --stats="$work/$1" -- "$progs/load" "${@:2}" >"$work/out" 2>&1 || fail "load ${*:2}: $(tail -n 3 "$work/out")"
+	at_most 100 "$bin/scudafs" run --mount "$mnt" --stats="$work/$1" -- "$progs/load" "${@:2}" >"$work/out" 2>&1 || fail "load ${*:2}: $(tail -n 3 "$work/out")"
 	cat "$work/out"
 }
 counted warm launch 1 1 1 # the server learns the module

@@ -15,12 +15,12 @@ descriptors()
 within 5 no_sessions
 before=$(descriptors)
 for i in $(seq 200); do
-	timeout 30 "$progs/small" >"$work/small.out" || fail "process $i"
+	at_most 30 "$progs/small" >"$work/small.out" || fail "process $i"
 done
 for i in $(seq 20); do
 	jobs=()
 	for j in 1 2 3 4; do
-		timeout 60 "$progs/small" >"$work/small$j.out" &
+		at_most 60 "$progs/small" >"$work/small$j.out" &
 		jobs+=($!)
 	done
 	for j in "${jobs[@]}"; do

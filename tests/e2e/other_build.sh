@@ -22,7 +22,7 @@ done
 
 other() # PROGRAM [ARGUMENT...]
 {
-	SCUDAFS_MOUNT=$mnt LD_LIBRARY_PATH=$work/lib timeout -k 2 60 "$progs/$1" "${@:2}"
+	SCUDAFS_MOUNT=$mnt LD_LIBRARY_PATH=$work/lib at_most 60 "$progs/$1" "${@:2}"
 }
 sent() # to the server so far
 {

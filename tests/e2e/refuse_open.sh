@@ -5,7 +5,7 @@
 
 refused() # ARGUMENT...
 {
-	timeout 10 "$bin/scuda-server" --driver "$driver" "$@" 2>"$work/err" >/dev/null
+	at_most 10 "$bin/scuda-server" --driver "$driver" "$@" 2>"$work/err" >/dev/null
 	[ $? = 2 ] || fail "$* was not refused with status 2: $(cat "$work/err")"
 	contains "$work/err" '--keys' || fail "$*: the text does not name --keys: $(cat "$work/err")"
 	contains "$work/err" '--insecure-no-auth' || fail "$*: the text does not name --insecure-no-auth"

@@ -8,13 +8,13 @@ start_server
 start_mount
 port=${address##*:}
 
-timeout 30 python3 "$top/tests/e2e/progs/crowd.py" "$port" idle 100 >"$work/idle.out" || fail "the idle crowd: $(cat "$work/idle.out")"
+at_most 30 python3 "$top/tests/e2e/progs/crowd.py" "$port" idle 100 >"$work/idle.out" || fail "the idle crowd: $(cat "$work/idle.out")"
 contains "$work/idle.out" 'ended 100' || fail "idle connections are left: $(cat "$work/idle.out")"
 run_program small | grep -q right || fail "no service after the idle crowd"
 
 mkfifo "$work/crowd.in"
 exec {crowd}<>"$work/crowd.in"
-timeout 60 python3 "$top/tests/e2e/progs/crowd.py" "$port" sessions 140 <"$work/crowd.in" >"$work/crowd.out" 2>&1 &
+timeout -k 2 $((60 * slow)) python3 "$top/tests/e2e/progs/crowd.py" "$port" sessions 140 <"$work/crowd.in" >"$work/crowd.out" 2>&1 &
 pid=$!
 at_exit kill "$pid"
 within 40 test -s "$work/crowd.out" || fail "the crowd was not answered"

@@ -8,7 +8,7 @@ refused() # PATTERN ARGUMENT...
 {
 	local pattern=$1
 	shift
-	timeout 15 "$bin/scuda-server" --listen 127.0.0.1:0 "$@" 2>"$work/err" >/dev/null
+	at_most 15 "$bin/scuda-server" --listen 127.0.0.1:0 "$@" 2>"$work/err" >/dev/null
 	code=$?
 	[ "$code" = 1 ] || fail "$*: status $code: $(cat "$work/err")"
 	contains "$work/err" "$pattern" || fail "$*: $(cat "$work/err")"
@@ -21,7 +21,7 @@ refused 'no driver' --driver "$work/text.so"
 requires mount
 
 # The library path leads to scudafs's own library: it is passed over.
-LD_LIBRARY_PATH=$lib timeout 15 "$bin/scuda-server" --listen 127.0.0.1:0 --driver auto --ready-fd 3 3>"$work/own" 2>"$work/own.err" &
+LD_LIBRARY_PATH=$lib timeout -k 2 $((15 * slow)) "$bin/scuda-server" --listen 127.0.0.1:0 --driver auto --ready-fd 3 3>"$work/own" 2>"$work/own.err" &
 own=$!
 at_exit stop "$own"
 within 10 test -s "$work/own" || fail "auto found no driver: $(cat "$work/own.err")"

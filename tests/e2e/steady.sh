@@ -10,7 +10,7 @@ start_mount
 
 step() # FILE STEPS HOW
 {
-	timeout -k 2 30 "$bin/scudafs" run --mount "$mnt" --stats="$work/$1" -- "$progs/iteration" "$2" "$3" || fail "iteration $2 $3"
+	at_most 30 "$bin/scudafs" run --mount "$mnt" --stats="$work/$1" -- "$progs/iteration" "$2" "$3" || fail "iteration $2 $3"
 }
 step warm 1 read
 for how in none read; do
@@ -37,7 +37,7 @@ before_first_kernel() # MOST PROGRAM [ARGUMENT...]
 	local most=$1 n
 	shift
 	rm -f "$work/trace"
-	SCUDAFS_TRACE=$work/trace timeout -k 2 30 "$bin/scudafs" run --mount "$mnt" -- "${foreign[@]}" "$@" >"$work/out" || fail "$1: $(tail -n 1 "$work/out")"
+	SCUDAFS_TRACE=$work/trace at_most 30 "$bin/scudafs" run --mount "$mnt" -- "${foreign[@]}" "$@" >"$work/out" || fail "$1: $(tail -n 1 "$work/out")"
 	grep -q ' cuLaunchKernel' "$work/trace" || fail "$1 launched nothing"
 	n=$(sed '/ cuLaunchKernel/,$d' "$work/trace" | grep -c ' wait ')
 	echo "${1##*/}: $n round trips before the first kernel"

@@ -7,7 +7,7 @@ requires mount python3
 start_server
 start_mount
 lines=$(wc -l <"$work/server.log")
-timeout 110 python3 "$top/tests/e2e/progs/truncate.py" "${address##*:}" \
+at_most 110 python3 "$top/tests/e2e/progs/truncate.py" "${address##*:}" \
 	"$bin/scudafs run --server 127.0.0.1:PORT -- $progs/small" >"$work/count" 2>"$work/truncate.err" ||
 	fail "$(cat "$work/count" "$work/truncate.err")"
 cat "$work/count"

@@ -22,7 +22,7 @@ start_mount
 [ "$(ls "$mnt/servers" | wc -l)" = 2 ] || fail "servers: $(ls "$mnt/servers")"
 [ "$(cat "$mnt/status")" = ready ] || fail "status is '$(cat "$mnt/status")'"
 for folder in "$mnt" "$mnt"/servers/*; do
-	timeout 60 "$bin/scudafs" run --mount "$folder" -- "$progs/small" | grep -q right || fail "no result with $folder"
+	at_most 60 "$bin/scudafs" run --mount "$folder" -- "$progs/small" | grep -q right || fail "no result with $folder"
 done
 "$bin/scudafs" run --mount "$mnt/gpu0" -- true 2>/dev/null
 [ $? = 125 ] || fail "a GPU's folder was taken for a mount"

@@ -39,16 +39,16 @@ within 5 helper_gone || fail "the helper's daemon is left"
 # Without a network at all, as in a neighbouring container that shares the folder.
 if [ "$(id -u)" = 0 ] && unshare -n true 2>/dev/null; then
 	unshare -n "$bin/scudafs" mount "$address" "$mnt" || fail "mount without a network"
-	unshare -n timeout 60 "$bin/scudafs" run --mount "$mnt" -- "$progs/small" | grep -q right || fail "no result without a network"
+	at_most 60 unshare -n "$bin/scudafs" run --mount "$mnt" -- "$progs/small" | grep -q right || fail "no result without a network"
 	stop_mount
 fi
 stop_server
 [ -e "$reach/run/s" ] && fail "the socket is left"
 
 # Who may connect, and that a client looks at whose socket it is.
-timeout 5 "$bin/scuda-server" --driver soft --listen "unix:$reach/run/x" --socket-mode 0770 2>"$work/err"
+at_most 5 "$bin/scuda-server" --driver soft --listen "unix:$reach/run/x" --socket-mode 0770 2>"$work/err"
 [ $? = 2 ] || fail "a mode with execute bits: $(cat "$work/err")"
-timeout 5 "$bin/scuda-server" --driver soft --listen "unix:$reach/run/x" --socket-group no-such-group 2>"$work/err"
+at_most 5 "$bin/scuda-server" --driver soft --listen "unix:$reach/run/x" --socket-group no-such-group 2>"$work/err"
 [ $? = 2 ] || fail "a group that is not there: $(cat "$work/err")"
 if [ "$(id -u)" = 0 ] && command -v setpriv >/dev/null && setpriv --reuid 65534 --regid 65534 --clear-groups test -x "$bin/scudafs"; then
 	as_nobody()

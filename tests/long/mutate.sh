@@ -21,7 +21,7 @@ libraries=("$work/asan/obj/wire/log.o" -llz4 -lzstd -lm -lpthread)
 export UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 SCUDAFS_LOG=error
 "$work/insn" text "$work/insn.ptx" && "$work/cluster" text >"$work/cluster.ptx" && "$work/matrix" text >"$work/matrix.ptx" ||
 	fail "the kernels of the conformance tests"
-ASAN_OPTIONS=hard_rss_limit_mb=3000 timeout 3600 "$work/images" "$count" || fail "fat binaries"
+ASAN_OPTIONS=hard_rss_limit_mb=3000 at_most 3600 "$work/images" "$count" || fail "fat binaries"
 
 # Two processes, each with every second part, which begins with a fresh process.
 part=10000
@@ -29,7 +29,7 @@ texts() # WHICH
 {
 	local k
 	for ((k = first + $1 * part; k < first + count; k += 2 * part)); do
-		MUTATE_LAST=$work/last.$1 timeout 3600 "$work/mutate" "$((first + count - k < part ? first + count - k : part)):$k" \
+		MUTATE_LAST=$work/last.$1 at_most 3600 "$work/mutate" "$((first + count - k < part ? first + count - k : part)):$k" \
 			tests/soft/engine/sample.ptx "$work"/{insn,cluster,matrix}.ptx >"$work/mutate.$1" 2>&1 && continue
 		echo "text number $(od -An -t u8 "$work/last.$1"):"
 		tail -n 40 "$work/mutate.$1"

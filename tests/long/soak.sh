@@ -28,7 +28,7 @@ while [ "$(now_ms)" -lt "$end" ]; do
 	expect c$round 30 copying
 	kill -KILL "${pid[c$round]}"
 	case $((round % 5)) in
-	1) timeout 100 python3 "$top/tests/e2e/progs/garbage.py" "${address##*:}" >"$work/count" || fail "garbage: $(cat "$work/count")" ;;
+	1) at_most 100 python3 "$top/tests/e2e/progs/garbage.py" "${address##*:}" >"$work/count" || fail "garbage: $(cat "$work/count")" ;;
 	2)
 		start_program d$round block
 		expect d$round 30 blocking

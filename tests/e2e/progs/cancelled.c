@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A thread that has been cancelled goes through all that waits, reads or writes in the programs' libraries. None of it
+ * is a cancellation point: the thread ends where it asks for it itself, behind the last call. Arguments: a file with
+ * prog.h's PTX to write and load, and a file to be written. Two threads; the main one only waits for the other. */
+#include <dlfcn.h>
+#include <pthread.h>
+#include "tests/e2e/progs/prog.h"
+#include "wire/nvml.h"
+
+#define LARGE (24u << 20)       /* bytes of a copy in pieces, by several threads */
+#define ASIDE (200u << 10)      /* of one that runs at its stream's turn */
+
+static const char print_ptx[] =
+	".version 7.0\n.target sm_70\n.address_size 64\n"
+	".extern .func (.param .b32 r) vprintf(.param .b64 f, .param .b64 a);\n"
+	".global .align 1 .b8 text[8] = {112, 114, 105, 110, 116, 10, 0, 0};\n"
+	".visible .entry print()\n{\n	.reg .b64 %d<3>;\n	.reg .b32 %r<2>;\n"
+	"	mov.u64 %d0, text;\n	cvta.global.u64 %d1, %d0;\n	mov.u64 %d2, 0;\n"
+	"	{\n	.param .b64 f;\n	.param .b64 a;\n	.param .b32 got;\n"
+	"	st.param.b64 [f], %d1;\n	st.param.b64 [a], %d2;\n"
+	"	call.uni (got), vprintf, (f, a);\n	ld.param.b32 %r0, [got];\n	}\n	ret;\n}\n";
+
+static const char *image, *written;
+static void *nvml;
+static const char *volatile place = "the beginning";
+static volatile bool through;
+
+#define STEP(call) (place = #call, CHECK(call))
+
+static void ran(void *flag) { *(volatile bool *)flag = true; }
+
+static void memory_and_copies(CUstream s)
+{
+	uint8_t *pageable = malloc(LARGE), *pinned;
+	CUdeviceptr p;
+
+	REQUIRE(pageable != NULL);
+	memset(pageable, 3, LARGE);
+	STEP(cuMemAlloc_v2(&p, LARGE));
+	STEP(cuMemAllocHost_v2((void **)&pinned, LARGE));
+	STEP(cuMemcpyHtoD_v2(p, pageable, LARGE));
+	STEP(cuMemcpyDtoH_v2(pinned, p, LARGE));
+	REQUIRE(!memcmp(pageable, pinned, LARGE));
+	/* The second takes its bytes when it is its turn, and what frees memory waits for that. */
+	STEP(cuMemsetD8Async(p, 4, ASIDE, s));
+	STEP(cuMemcpyDtoHAsync_v2(pinned, p, ASIDE, s));
+	STEP(cuMemcpyHtoDAsync_v2(p + ASIDE, pinned, ASIDE, s));
+	STEP(cuMemFree_v2(p));
+	STEP(cuStreamSynchronize(s));
+	REQUIRE(pinned[0] == 4 && pinned[ASIDE - 1] == 4 && pinned[ASIDE] == 3);
+	STEP(cuMemFreeHost(pinned));
+	free(pageable);
+}
+
+static void work(CUstream s)
+{
+	CUfunction slow, add, print;
+	volatile bool called = false;
+	CUmodule printer;
+	CUevent event;
+	CUdeviceptr p;
+
+	STEP(cuModuleGetFunction(&slow, prog_module, "slow"));
+	STEP(cuModuleGetFunction(&add, prog_module, "add"));
+	STEP(cuModuleLoadData(&printer, print_ptx));
+	STEP(cuModuleGetFunction(&print, printer, "print"));
+	STEP(cuMemAlloc_v2(&p, 4096));
+	STEP(cuEventCreate(&event, 0));
+	/* More than a program may be ahead of its device. */
+	STEP(prog_launch(slow, p, 1, 300, 1, s));
+	for (int i = 0; i < 3000; i++)
+		STEP(prog_launch(add, p, 1, 1, 1, s));
+	STEP(cuEventRecord(event, s));
+	STEP(cuEventSynchronize(event));
+	STEP(cuLaunchHostFunc(s, ran, (void *)&called));
+	STEP(cuStreamSynchronize(s));
+	REQUIRE(called);
+	STEP(cuLaunchKernel(print, 1, 1, 1, 1, 1, 1, 0, s, NULL, NULL));
+	STEP(cuStreamSynchronize(s));
+	STEP(cuMemFree_v2(p));
+}
+
+static void files(void)
+{
+	CUgraphNode node;
+	CUlibrary library;
+	CUmodule module;
+	CUgraph graph;
+
+	STEP(cuModuleLoad(&module, image));
+	STEP(cuModuleUnload(module));
+	STEP(cuLibraryLoadFromFile(&library, image, NULL, NULL, 0, NULL, NULL, 0));
+	STEP(cuLibraryUnload(library));
+	STEP(cuGraphCreate(&graph, 0));
+	STEP(cuGraphAddEmptyNode(&node, graph, NULL, 0));
+	STEP(cuGraphDebugDotPrint(graph, written, 0));
+	STEP(cuGraphDestroy(graph));
+}
+
+#define ASK(name) ((__typeof__(&(name)))dlsym(nvml, #name))
+
+static void monitor(void)
+{
+	unsigned n = 0;
+	char name[64];
+
+	place = "nvmlInit_v2";
+	REQUIRE(!ASK(nvmlInit_v2)());
+	place = "nvmlDeviceGetCount_v2";
+	REQUIRE(!ASK(nvmlDeviceGetCount_v2)(&n) && n >= 1);
+	place = "nvmlSystemGetProcessName";
+	REQUIRE(!ASK(nvmlSystemGetProcessName)((unsigned)getpid(), name, sizeof name));
+	place = "nvmlShutdown";
+	REQUIRE(!ASK(nvmlShutdown)());
+}
+
+static void *cancelled(void *unused)
+{
+	CUstream s;
+
+	pthread_cancel(pthread_self());
+	STEP(cuInit(0));
+	STEP(cuDeviceGet(&prog_device, 0));
+	STEP(cuDevicePrimaryCtxRetain(&prog_context, prog_device));
+	STEP(cuCtxSetCurrent(prog_context));
+	STEP(cuModuleLoadData(&prog_module, prog_ptx));
+	STEP(cuStreamCreate(&s, CU_STREAM_NON_BLOCKING));
+	memory_and_copies(s);
+	work(s);
+	files();
+	monitor();
+	STEP(cuStreamDestroy_v2(s));
+	STEP(cuDevicePrimaryCtxRelease_v2(prog_device));
+	through = true;
+	pthread_testcancel();
+	place = "its own cancellation point, which did nothing";
+	return unused;
+}
+
+int main(int argc, char **argv)
+{
+	pthread_t t;
+	void *result;
+	FILE *f;
+
+	REQUIRE(argc == 3);
+	image = argv[1];
+	written = argv[2];
+	f = fopen(image, "w");
+	REQUIRE(f && fputs(prog_ptx, f) >= 0 && !fclose(f));
+	nvml = dlopen("libnvidia-ml.so.1", RTLD_NOW);
+	REQUIRE(nvml != NULL);
+	REQUIRE(!pthread_create(&t, NULL, cancelled, NULL) && !pthread_join(t, &result));
+	if (result != PTHREAD_CANCELED || !through) {
+		fprintf(stderr, "the thread ended in %s\n", place);
+		return 1;
+	}
+	say("right");
+	return 0;
+}
