@@ -31,6 +31,7 @@
 #include "wire/cuda.h"
 #include "wire/limits.h"
 #include "wire/log.h"
+#include "wire/uncancelled.h"
 #include "cuda.calls.h"
 
 
@@ -319,6 +320,7 @@ void copy_drain(void)
 		cuCtxSynchronize();
 	if (__builtin_expect(!atomic_load(&asides), 1))
 		return;
+	uncancelled state = uncancelled_begin();
 	pthread_mutex_lock(&lock);
 	while (atomic_load(&asides) && !process_check()) {
 		struct timespec end;

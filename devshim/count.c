@@ -20,6 +20,7 @@
 #include "wire/cuda.h"
 #include "wire/frame.h"
 #include "wire/stats.h"
+#include "wire/uncancelled.h"
 
 #define TRACE_FD 64             /* the least descriptor of a trace: out of the program's way */
 
@@ -66,11 +67,9 @@ static struct stats_header *file_get(void)
 	struct stats_header *h = atomic_load_explicit(&file, memory_order_acquire), *none = NULL;
 	if (__builtin_expect(h != NULL, 1) || !folder || atomic_load(&hopeless))
 		return h;
-	int saved = errno, state;
-	/* The calls of the API are no cancellation points. */
-	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
+	uncancelled state = uncancelled_begin();
+	int saved = errno;
 	h = file_make();
-	pthread_setcancelstate(state, NULL);
 	if (!h) {
 		atomic_store(&hopeless, true);
 	} else if (!atomic_compare_exchange_strong(&file, &none, h)) {

@@ -9,9 +9,11 @@
 #include <unistd.h>
 #include "wire/limits.h"
 #include "wire/log.h"
+#include "wire/uncancelled.h"
 
 CUresult file_write(struct file *f, const char *p, size_t n)
 {
+	uncancelled state = uncancelled_begin();
 	int saved = errno, fd = f->fd_plus_1 - 1;
 	CUresult r = CUDA_SUCCESS;
 
@@ -64,6 +66,7 @@ CUresult file_next(struct file *f, struct call *c)
 
 CUresult file_close(struct file *f, CUresult r)
 {
+	uncancelled state = uncancelled_begin();
 	int saved = errno;
 
 	free(f->piece);

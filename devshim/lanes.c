@@ -10,6 +10,7 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include "devshim/process.h"
+#include "wire/uncancelled.h"
 
 #define HELPERS_MOST 3
 #define STACK (64u << 10)
@@ -107,10 +108,8 @@ static void run_shared(struct job *j)
 int lanes_run(int (*piece)(void *arg, uint64_t i), void *arg, uint64_t n)
 {
 	struct job j = {.piece = piece, .arg = arg, .n = n};
-	int state;
+	uncancelled state = uncancelled_begin();
 
-	/* The calls of the API are no cancellation points. */
-	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
 	if (!pthread_mutex_trylock(&lanes.owner)) {
 		if (lanes.helpers < 0)
 			lanes.helpers = helpers_allowed();
@@ -119,6 +118,5 @@ int lanes_run(int (*piece)(void *arg, uint64_t i), void *arg, uint64_t n)
 		pthread_mutex_unlock(&lanes.owner);
 	}
 	work_on(&j);
-	pthread_setcancelstate(state, NULL);
 	return atomic_load(&j.error);
 }

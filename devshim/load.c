@@ -19,6 +19,7 @@
 #include "wire/digest.h"
 #include "wire/limits.h"
 #include "wire/log.h"
+#include "wire/uncancelled.h"
 #include "cuda.calls.h"
 
 #define LIMIT_LOG (20u << 10)
@@ -101,6 +102,7 @@ void get_jit(struct call *c, const struct jit *j)
 
 CUresult read_image_file(const char *path, void **bytes, size_t *n)
 {
+	uncancelled state = uncancelled_begin();
 	int saved = errno, fd = open(path, O_RDONLY | O_CLOEXEC);
 	CUresult r = CUDA_ERROR_FILE_NOT_FOUND;
 	struct stat st;

@@ -24,6 +24,7 @@
 #include "wire/limits.h"
 #include "wire/log.h"
 #include "wire/msg.h"
+#include "wire/uncancelled.h"
 
 #define DRIVER_VERSION 13000        /* of the interface that this build describes */
 #define MOUNT_DEFAULT "/mnt/scuda"
@@ -319,6 +320,7 @@ static CUresult start(void)
 	int n = snprintf(path, sizeof path, "%s/ctl", mount && *mount ? mount : MOUNT_DEFAULT);
 	if (n < 0 || (size_t)n >= sizeof path)
 		return CUDA_ERROR_NO_DEVICE;
+	uncancelled state = uncancelled_begin();
 	int e = channel_open(path);
 	if (e)
 		return open_code(e, path);

@@ -17,6 +17,7 @@
 #include "wire/copy.h"
 #include "wire/limits.h"
 #include "wire/msg.h"
+#include "wire/uncancelled.h"
 
 #define SLOTS (1u << 18)
 #define PAGE 4096u
@@ -311,6 +312,7 @@ void transfer_settle(uint32_t told)
 {
 	if (__builtin_expect(is_placed(told), 1))
 		return;
+	uncancelled state = uncancelled_begin();
 	int saved = errno;
 	struct timespec end;
 	clock_gettime(CLOCK_REALTIME, &end);

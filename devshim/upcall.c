@@ -19,6 +19,7 @@
 #include "wire/limits.h"
 #include "wire/log.h"
 #include "wire/msg.h"
+#include "wire/uncancelled.h"
 
 #define BUFFER (LIMIT_UPCALL + LIMIT_REPLY + sizeof(struct frame))
 #define BUCKETS 256
@@ -295,6 +296,7 @@ void upcall_drain_output(uint16_t sent)
 {
 	if (__builtin_expect(__atomic_load_n(&upcall.printed, __ATOMIC_RELAXED) == sent, 1) || inside)
 		return;
+	uncancelled state = uncancelled_begin();
 	int saved = errno;
 	struct timespec end;
 	clock_gettime(CLOCK_REALTIME, &end);

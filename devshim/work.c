@@ -15,6 +15,7 @@
 #include "devshim/call.h"
 #include "devshim/handle.h"
 #include "devshim/mirror.h"
+#include "wire/uncancelled.h"
 
 #define ROOM_MS 50 /* for host functions to go on */
 
@@ -260,6 +261,7 @@ bool work_wait_room(struct work *w)
 	struct timespec end;
 	int saved = errno, r = 0;
 
+	uncancelled state = uncancelled_begin();
 	/* Held by something that does not move: the program itself, perhaps this very thread. */
 	if (atomic_load(&w->stuck) == done)
 		return false;

@@ -12,6 +12,7 @@
 #include <sys/mman.h>
 #include <time.h>
 #include <unistd.h>
+#include "wire/uncancelled.h"
 
 bool hops_on;
 static const char *folder;
@@ -35,6 +36,7 @@ __attribute__((constructor)) static void hops_start(void)
 /* One thread opens it; marks that others make meanwhile are lost. */
 static void begin(int pid)
 {
+	uncancelled state = uncancelled_begin();
 	char path[PATH_MAX];
 	int before = atomic_load(&owner), saved = errno;
 	if (before == pid || !atomic_compare_exchange_strong(&owner, &before, pid))

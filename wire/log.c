@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#include "wire/uncancelled.h"
 
 /* Set by log_to, for the log of a library in the same process. */
 #define FD_VARIABLE "SCUDAFS_LOG_FD"
@@ -53,6 +54,7 @@ bool log_enabled(enum log_level level)
 
 static void log_line(enum log_level level, const char *fmt, va_list args)
 {
+	uncancelled state = uncancelled_begin();
 	char line[1024];
 	int head, n;
 

@@ -18,6 +18,7 @@
 #include "nvml.calls.h"
 #include "wire/limits.h"
 #include "wire/log.h"
+#include "wire/uncancelled.h"
 
 #define MOUNT_DEFAULT "/mnt/scuda"
 #define AHEAD (sizeof(struct ctl_wait) + sizeof(struct frame))  /* of the head in a call's room */
@@ -177,6 +178,7 @@ static void number(struct ahead_plan *p, struct frame *f)
 
 static int send_record(struct call *c)
 {
+	uncancelled state = uncancelled_begin();
 	struct frame f = {.head_len = (uint32_t)c->out.len, .kind = FRAME_WAIT, .call = (uint16_t)c->id, .thread = c->thread};
 	const uint8_t *answer = NULL;
 	struct ahead_plan p;
@@ -454,6 +456,7 @@ unsigned session_number(void)
 
 int session_open(void)
 {
+	uncancelled state = uncancelled_begin();
 	int r = 0;
 
 	pthread_mutex_lock(&session.lock);
@@ -472,6 +475,7 @@ int session_open(void)
 
 int session_close(void)
 {
+	uncancelled state = uncancelled_begin();
 	pthread_mutex_lock(&session.lock);
 	if (!session.opens) {
 		pthread_mutex_unlock(&session.lock);

@@ -10,6 +10,7 @@
 #include "devshim/nvml/call.h"
 #include "nvml.remote.h"
 #include "wire/nvml.h"
+#include "wire/uncancelled.h"
 
 /* A line of a file of the mount, without its end; false when there is none. */
 static bool read_line(const char *path, char *out, size_t cap)
@@ -65,6 +66,7 @@ static bool started_as(unsigned pid, char *out, size_t cap)
 
 nvmlReturn_t nvmlSystemGetProcessName(unsigned pid, char *name, unsigned length)
 {
+	uncancelled state = uncancelled_begin();
 	char text[4096];
 
 	if (!name || !session_of(pid, text, sizeof text))
