@@ -50,6 +50,8 @@ CUresult call_begin(struct call *c, unsigned id)
 	c->id = id;
 	c->bulk = NULL;
 	c->bulk_len = 0;
+	c->bulk_at = 0;
+	c->bulk_held = false;
 	c->bulk_out = NULL;
 	c->bulk_out_len = 0;
 	return CUDA_SUCCESS;
@@ -62,7 +64,7 @@ static void fill(struct record *r, struct call *c, struct thread *t, enum frame_
 		.flags = t->ptds ? FRAME_PTDS : 0, .call = (uint16_t)c->id, .thread = t->id,
 		.ctx = ctx && atomic_load_explicit(&ctx->alive, memory_order_relaxed) ?
 				(uint64_t)(uintptr_t)ctx->handle : 0,
-		.bulk = c->bulk, .bulk_len = c->bulk_len};
+		.bulk = c->bulk, .bulk_len = c->bulk_len, .bulk_at = c->bulk_at, .bulk_held = c->bulk_held};
 	t->exchanged = true;
 }
 

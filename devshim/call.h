@@ -25,6 +25,8 @@ struct call {
 	unsigned id;
 	const void *bulk;           /* sent behind the head: the caller's bytes, valid during the call */
 	size_t bulk_len;
+	uint64_t bulk_at;           /* see struct record */
+	bool bulk_held;
 	void *bulk_out;             /* where the answer's own bulk goes, or NULL */
 	size_t bulk_out_len;        /* room; after call_wait: bytes that came */
 	uint64_t seq;               /* the record's number, once sent */

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include "devshim/arena.h"
 #include "devshim/channel_parts.h"
 #include "devshim/count.h"
 #include "devshim/flusher.h"
@@ -175,10 +176,29 @@ static size_t number_record(struct record *r)
 	return sizeof f + r->head_len;
 }
 
+/* A record whose bulk the mount takes from the arena: that is batches of its own behind the record's. */
+static int share_bulk(struct record *r, struct ring_wait *w, bool *shared)
+{
+	pthread_mutex_lock(&channel.order);
+	struct batch b = {.queue = {r->bytes, number_record(r)}, .bulk = r->bulk, .bulk_len = r->bulk_len};
+	b.number = channel.batch + 1;
+	if (w)
+		w->seq = r->seq;
+	*shared = ring_put(b.number, w, b.queue.bytes, b.queue.len, NULL, 0);
+	channel.batch += *shared ? 1 + arena_batches(r) : batches_of(&b);
+	pthread_mutex_unlock(&channel.order);
+	return *shared ? arena_send(r, b.number + 1) : batch_write(&b);
+}
+
 /* The same without a queue: the record is a batch of its own in shared memory, or, when that is full, one that
  * is written. *shared: it is there, and w with it. */
 static int share(struct record *r, struct ring_wait *w, bool *shared)
 {
+	if (r->bulk_len > COPY_SHARED && arena_begin()) {
+		int e = share_bulk(r, w, shared);
+		arena_end();
+		return e;
+	}
 	pthread_mutex_lock(&channel.order);
 	struct batch b = {.queue = {r->bytes, number_record(r)}, .bulk = r->bulk, .bulk_len = r->bulk_len};
 	b.number = channel.batch + 1;

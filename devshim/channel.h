@@ -21,6 +21,8 @@ struct record {
 	uint64_t ctx;
 	const void *bulk;           /* the caller's */
 	size_t bulk_len;
+	uint64_t bulk_at;           /* where the bulk lies in the arena (arena.h); 0: not there */
+	bool bulk_held;             /* there it does not change until the call's work is known to be done */
 	uint64_t seq;               /* out */
 };
 

@@ -24,6 +24,7 @@
 #include "devshim/channel.h"
 #include "devshim/context.h"
 #include "devshim/mirror.h"
+#include "devshim/range.h"
 #include "devshim/transfer.h"
 #include "devshim/upcall.h"
 #include "devshim/work.h"
@@ -238,6 +239,9 @@ static CUresult send_bytes(
 					k->w);
 		c.bulk = packed;
 	}
+	/* Pinned memory may be where the mount sees it; natively, too, an asynchronous copy reads it later. */
+	c.bulk_at = packed ? 0 : range_arena((uintptr_t)c.bulk, c.bulk_len);
+	c.bulk_held = mode == COPY_ASYNC;
 	r = post ? call_post(&c) : wait_for(&c);
 	free(packed);
 	*seq = c.seq;

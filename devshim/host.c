@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Host memory that the application calls pinned: ordinary memory of the program, noted in the range table.
+/* Host memory that the application calls pinned: ordinary memory of the program, or of the arena that its mount sees
+ * (arena.h), noted in the range table.
  * Copies from and to it behave as with pinned memory because copy.c says so; kernels reach it once it is in
  * use in place (mirror.h), which asking for its device pointer brings about.
  *
@@ -7,6 +8,7 @@
 #include <errno.h>
 #include <sys/mman.h>
 #include <unistd.h>
+#include "devshim/arena.h"
 #include "devshim/call.h"
 #include "devshim/context.h"
 #include "devshim/mirror.h"
@@ -19,6 +21,28 @@
 #define REGISTER_FLAGS                                                                                       \
 	(CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP | CU_MEMHOSTREGISTER_IOMEMORY |          \
 		CU_MEMHOSTREGISTER_READ_ONLY)
+
+#define ARENA_LEAST ((size_t)128 << 10) /* smaller copies go through the ring, wherever their bytes are */
+
+/* Memory that the mount sees, where there is any: copies to the device then leave from where they lie. */
+static void *pinned_alloc(size_t n, uint64_t *arena)
+{
+	void *p = n >= ARENA_LEAST ? arena_alloc(n, arena) : NULL;
+
+	if (p)
+		return p;
+	*arena = 0;
+	p = mmap(NULL, n, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	return p == MAP_FAILED ? NULL : p;
+}
+
+static void pinned_free(const struct range *r)
+{
+	if (r->arena)
+		arena_free((void *)(uintptr_t)r->base, r->mapped, r->arena);
+	else
+		munmap((void *)(uintptr_t)r->base, r->mapped);
+}
 
 CUresult cuMemHostAlloc(void **pp, size_t bytesize, unsigned int Flags)
 {
@@ -37,10 +61,11 @@ CUresult cuMemHostAlloc(void **pp, size_t bytesize, unsigned int Flags)
 	if (__builtin_add_overflow(bytesize, page - 1, &mapped))
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	mapped -= mapped % page;
-	void *p = mmap(NULL, mapped, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	uint64_t arena = 0;
+	void *p = pinned_alloc(mapped, &arena);
 
 	errno = saved;
-	if (p == MAP_FAILED)
+	if (!p)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	struct range range = {.base = (uintptr_t)p,
 		.size = bytesize,
@@ -48,10 +73,11 @@ CUresult cuMemHostAlloc(void **pp, size_t bytesize, unsigned int Flags)
 		.flags = Flags,
 		.device = c->device,
 		.ctx = c->handle,
-		.mapped = mapped};
+		.mapped = mapped,
+		.arena = arena};
 
 	if (!range_add(&range)) {
-		munmap(p, mapped);
+		pinned_free(&range);
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	}
 	*pp = p;
@@ -94,7 +120,7 @@ CUresult cuMemFreeHost(void *p)
 	mirror_drop(range.base);
 	if (!range_take((uintptr_t)p, RANGE_HOST, &range))
 		return CUDA_ERROR_INVALID_VALUE;
-	munmap(p, range.mapped);
+	pinned_free(&range);
 	return CUDA_SUCCESS;
 }
 

@@ -106,6 +106,14 @@ bool range_find(uint64_t p, struct range *out)
 	return r;
 }
 
+uint64_t range_arena(uint64_t p, size_t n)
+{
+	struct range r;
+
+	return range_may_be_host(p) && range_find(p, &r) && r.arena && range_is_here(&r) && range_has(&r, p, n) ?
+		r.arena + (p - r.base) : 0;
+}
+
 bool range_take(uint64_t base, enum range_kind kind, struct range *out)
 {
 	bool found = false;

@@ -39,6 +39,7 @@ struct range {
 	int device; /* the application's ordinal */
 	uint64_t id; /* CU_POINTER_ATTRIBUTE_BUFFER_ID, never used twice */
 	size_t mapped; /* RANGE_HOST: bytes of the mapping */
+	uint64_t arena; /* RANGE_HOST: where that lies in the memory shared with the mount; 0: not there */
 	CUcontext ctx; /* RANGE_GLOBAL: the module or library handle that owns it */
 	CUmemoryPool pool; /* RANGE_POOL: NULL for the device's default pool */
 };
@@ -74,6 +75,8 @@ static inline bool range_has(const struct range *r, uint64_t p, size_t n)
 bool range_add(struct range *r);
 /* The range that holds p (a range of size 0 holds its start). */
 bool range_find(uint64_t p, struct range *out);
+/* Where n bytes of pinned memory from p on lie in the arena (arena.h); 0: not there. */
+uint64_t range_arena(uint64_t p, size_t n);
 /* Takes the range that starts at base out of the table, when its kind is `kind`. Of several threads
  * exactly one succeeds. */
 bool range_take(uint64_t base, enum range_kind kind, struct range *out);

@@ -23,6 +23,7 @@
 #include <sys/time.h>
 #include <sys/un.h>
 #include <unistd.h>
+#include "devshim/arena.h"
 #include "devshim/node.h"
 #include "devshim/spin.h"
 #include "wire/ctl.h"
@@ -100,14 +101,14 @@ static int meet(int s, const char *folder, const char *up, unsigned session)
 	return e;
 }
 
-/* The descriptors of the memory, and of a socket that wakes the mount. */
-static int receive(int s, int fds[2])
+/* The descriptors of the memory, of the arena, and of a socket that wakes the mount. */
+static int receive(int s, int fds[3])
 {
 	struct timeval wait = {.tv_sec = MEET_S};
 	char version;
 	if (setsockopt(s, SOL_SOCKET, SO_RCVTIMEO, &wait, sizeof wait))
 		return -errno;
-	return fds_receive(s, &version, 1, fds, 2, 0);
+	return fds_receive(s, &version, 1, fds, 3, 0);
 }
 
 static int map(int fd)
@@ -145,7 +146,7 @@ static int attach(const char *path)
 	/* A server's own node is two folders further down. */
 	if (e == -ENOENT)
 		e = meet(s, folder, "/../..", c.session);
-	int fds[2];
+	int fds[3];
 	if (!e)
 		e = receive(s, fds);
 	close(s);
@@ -153,13 +154,16 @@ static int attach(const char *path)
 		return e;
 	e = map(fds[0]);
 	close(fds[0]);
-	ring.socket = out_of_the_way(fds[1]);
-	if (!e && ring.socket < 0) {
+	ring.socket = out_of_the_way(fds[2]);
+	int arena = out_of_the_way(fds[1]);
+	if (!e && (ring.socket < 0 || arena < 0)) {
 		munmap(ring.memory, RING_ALL);
-		return -EMFILE;
+		e = -EMFILE;
 	}
-	if (e)
-		close(ring.socket);
+	if (!e && !arena_open(arena, ring.memory))
+		log_info("large copies to the device go through the mount's file");
+	else if (e)
+		close(arena), close(ring.socket);
 	return e;
 }
 
@@ -185,6 +189,7 @@ void ring_close(void)
 {
 	if (!atomic_exchange(&ring.open, false))
 		return;
+	arena_close();
 	munmap(ring.memory, RING_ALL);
 	close(ring.socket);
 	ring.socket = -1;
@@ -193,6 +198,7 @@ void ring_close(void)
 void ring_forget(void)
 {
 	/* The memory is not the child's (MADV_DONTFORK). */
+	arena_forget();
 	if (atomic_exchange(&ring.open, false))
 		syscall(SYS_close, ring.socket);
 }

@@ -60,11 +60,15 @@ struct buffer *buffer_create(size_t n)
 		b = cap == BUFFER_LARGE ? large_new() : malloc(sizeof(*b) + cap);
 	if (!b)
 		return NULL;
-	b->next = NULL;
-	atomic_init(&b->refs, 1);
-	b->off = b->len = 0;
-	b->cap = cap;
-	b->tag = 0;
+	*b = (struct buffer){.refs = 1, .cap = cap, .data = (uint8_t *)(b + 1)};
+	return b;
+}
+
+struct buffer *buffer_elsewhere(const uint8_t *p, size_t n, void (*done)(void *arg), void *arg)
+{
+	struct buffer *b = malloc(sizeof(*b));
+	if (b)
+		*b = (struct buffer){.refs = 1, .len = n, .data = (uint8_t *)p, .done = done, .arg = arg};
 	return b;
 }
 
@@ -88,6 +92,8 @@ void buffer_unref(struct buffer *b)
 {
 	if (!b || atomic_fetch_sub_explicit(&b->refs, 1, memory_order_acq_rel) != 1)
 		return;
+	if (b->done)
+		b->done(b->arg);
 	if (b->cap == BUFFER_LARGE) {
 		pthread_mutex_lock(&kept.lock);
 		if (kept.count < BUFFER_KEEP) {

@@ -19,7 +19,9 @@ struct buffer {
 	atomic_uint refs;
 	size_t off, len, cap;       /* bytes [off, len) are in use; `cap` is the room */
 	uint64_t tag;               /* the owner's: what the bytes are */
-	uint8_t data[];
+	uint8_t *data;
+	void (*done)(void *arg);    /* bytes that lie elsewhere (cap 0): they are needed no longer */
+	void *arg;
 };
 
 struct queue {
@@ -29,6 +31,8 @@ struct queue {
 
 /* Room for n <= BUFFER_LARGE bytes, none used; NULL when there is no memory. */
 struct buffer *buffer_create(size_t n);
+/* n bytes that lie elsewhere, of any number; `done` is called when the last reference goes. */
+struct buffer *buffer_elsewhere(const uint8_t *p, size_t n, void (*done)(void *arg), void *arg);
 struct buffer *buffer_copy(const void *p, size_t n);
 struct buffer *buffer_ref(struct buffer *b);
 void buffer_unref(struct buffer *b);    /* NULL is fine */

@@ -8,6 +8,7 @@
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <unistd.h>
+#include "scudafs/arena.h"
 #include "scudafs/clock.h"
 #include "wire/fds.h"
 #include "wire/log.h"
@@ -19,6 +20,7 @@
 struct channel {
 	uint8_t *memory;
 	struct ring_control *control;
+	struct arena *arena;
 	int memfd, listener, socket;
 	_Atomic bool used;
 	uint64_t tail;
@@ -55,6 +57,11 @@ struct channel *channel_create(void)
 		return NULL;
 	}
 	c->control = (struct ring_control *)c->memory;
+	c->arena = arena_create(c->memory);
+	if (!c->arena) {
+		channel_free(c);
+		return NULL;
+	}
 	for (unsigned i = 0; i < RING_SLOTS; i++)
 		c->slot[i].area = -1;
 	return c;
@@ -64,6 +71,7 @@ void channel_free(struct channel *c)
 {
 	if (!c)
 		return;
+	arena_destroy(c->arena);
 	if (c->memory != MAP_FAILED)
 		munmap(c->memory, RING_ALL);
 	if (c->memfd >= 0)
@@ -80,6 +88,7 @@ void channel_free(struct channel *c)
 void channel_offer(struct channel *c, int listener) { c->listener = listener; }
 int channel_fd(const struct channel *c) { return c->listener >= 0 ? c->listener : c->socket; }
 bool channel_is_used(const struct channel *c) { return atomic_load(&c->used); }
+struct arena *channel_arena(const struct channel *c) { return c->arena; }
 
 /* The socket of the meeting keeps the mount busy, so it does not stay: wakes come through a pair of its own. */
 static bool meet(struct channel *c, pid_t pid, uid_t uid)
@@ -106,11 +115,12 @@ static bool meet(struct channel *c, pid_t pid, uid_t uid)
 	/* Before the program can have it. */
 	atomic_store(&c->used, true);
 	char version = RING_VERSION;
-	bool sent = !fds_send(fd, &version, 1, (int[]){c->memfd, pair[1]}, 2, MSG_DONTWAIT);
+	bool sent = !fds_send(fd, &version, 1, (int[]){c->memfd, arena_fd(c->arena), pair[1]}, 3, MSG_DONTWAIT);
 	close(pair[1]);
 	close(fd);
 	close(c->memfd);
 	c->memfd = -1;
+	arena_close_fd(c->arena);
 	if (sent)
 		c->socket = pair[0];
 	else
@@ -138,12 +148,12 @@ bool channel_came(struct channel *c, pid_t pid, uid_t uid)
 bool channel_has_news(const struct channel *c)
 {
 	uint64_t head = atomic_load_explicit(&c->control->head, memory_order_acquire);
-	return head != atomic_load_explicit(&c->seen, memory_order_relaxed);
+	return head != atomic_load_explicit(&c->seen, memory_order_relaxed) || arena_has_news(c->arena);
 }
 
 bool channel_is_empty(const struct channel *c)
 {
-	return atomic_load_explicit(&c->control->head, memory_order_acquire) == c->tail;
+	return atomic_load_explicit(&c->control->head, memory_order_acquire) == c->tail && arena_is_empty(c->arena);
 }
 
 void channel_sleeps(struct channel *c, bool asleep)
@@ -156,6 +166,7 @@ void channel_look_again(struct channel *c)
 {
 	/* As if nothing of what is there had been seen; all of it taken, it is not news. */
 	atomic_store_explicit(&c->seen, c->tail, memory_order_relaxed);
+	arena_look_again(c->arena);
 }
 
 static bool is_waiting(const struct channel *c, unsigned i)

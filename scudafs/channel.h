@@ -12,6 +12,7 @@
 #include <sys/types.h>
 #include "scudafs/buffer.h"
 
+struct arena;
 struct channel;
 
 /* NULL without memory. */
@@ -28,7 +29,10 @@ bool channel_came(struct channel *c, pid_t pid, uid_t uid);
 /* The program has the memory. */
 bool channel_is_used(const struct channel *c);
 
-/* Has anything been appended since the last channel_take that found no more? Without a lock. */
+/* What came with it for large copies. */
+struct arena *channel_arena(const struct channel *c);
+
+/* Has anything been put there since the last channel_take, and arena_take, that found no more? Without a lock. */
 bool channel_has_news(const struct channel *c);
 /* Has all that was appended been taken? */
 bool channel_is_empty(const struct channel *c);

@@ -144,9 +144,23 @@ static size_t wrote(struct relay *r, ssize_t n)
 	return 0;
 }
 
+/* Stretches of the arena have been sent: answers those that wait for it. */
+static void tell_sent(struct relay *r, struct answers *a)
+{
+	uint64_t sent = r->channel ? arena_sent(channel_arena(r->channel)) : 0;
+	for (struct request *q = r->parked, *next; q && sent; q = next) {
+		next = q->next == r->parked ? NULL : q->next;
+		if (q->state != PARK_SENT || q->offset > sent)
+			continue;
+		relay_unpark(r, q);
+		answers_add(a, q, 0);
+	}
+}
+
 /* Room has come: answers the writers that wait for it. */
 static void release(struct relay *r, struct answers *a)
 {
+	tell_sent(r, a);
 	while (r->queue.bytes <= LIMIT_QUEUE) {
 		struct request *q = r->parked;
 		while (q && q->state != PARK_ROOM)
@@ -297,16 +311,34 @@ static void pass_on(struct relay *r, const uint8_t *p, size_t n, size_t boundary
 		relay_fail(r, e, a);
 }
 
-static void count_waits(struct relay *r, unsigned n)
-{
-	atomic_fetch_add_explicit(&counters.waits, n, memory_order_relaxed);
-	atomic_fetch_add_explicit(&r->waits, n, memory_order_relaxed);
-}
-
 static void bad_bytes(struct relay *r, const char *why, struct answers *a)
 {
 	log_warning("session %u: %s[%d] sent a bad frame: %s", r->id, r->command, (int)r->pid, why);
 	relay_fail(r, EPROTO, a);
+}
+
+/* A stretch of the arena follows what is queued. Its bytes are sent by the session's thread. */
+static void pass_stretch(struct relay *r, struct buffer *b, struct answers *a)
+{
+	struct buffer *aside;
+	size_t n = b->len;
+	/* Nobody looks at them here, so they must be inside a record. */
+	if (n > r->out.left) {
+		bad_bytes(r, "a stretch that is not one record's bulk", a);
+		return;
+	}
+	r->out.left -= n;
+	queue_push(&r->queue, buffer_ref(b));
+	while (at_boundary(&r->out) && (aside = queue_pop(&r->aside)))
+		queue_push(&r->queue, aside);
+	if (!r->writing && !r->blocked)
+		relay_wake(r);
+}
+
+static void count_waits(struct relay *r, unsigned n)
+{
+	atomic_fetch_add_explicit(&counters.waits, n, memory_order_relaxed);
+	atomic_fetch_add_explicit(&r->waits, n, memory_order_relaxed);
 }
 
 /* The turn of q's batch has come. A wait is parked before its bytes leave, for the reply may come at once;
@@ -350,6 +382,21 @@ static void take_parked(struct relay *r, struct answers *a)
 	}
 }
 
+/* Takes a stretch of the arena if the next batch is one. */
+static bool drain_arena(struct relay *r, struct answers *a)
+{
+	struct buffer *b;
+	const char *why = arena_take(channel_arena(r->channel), &r->batch, &b);
+	if (why)
+		bad_bytes(r, why, a);
+	if (!b)
+		return false;
+	pass_stretch(r, b, a);
+	buffer_unref(b);
+	channel_look_again(r->channel);
+	return true;
+}
+
 bool outbound_drain(struct relay *r, struct answers *a, unsigned linger)
 {
 	bool any = false;
@@ -370,6 +417,10 @@ bool outbound_drain(struct relay *r, struct answers *a, unsigned linger)
 			pass_on(r, b->data, b->len, boundary, b, a);
 		any |= b != NULL;
 		buffer_unref(b);
+		if (b)
+			arena_look_again(channel_arena(r->channel));
+		if (!r->error)
+			any |= drain_arena(r, a);
 		take_parked(r, a);
 	}
 	/* Whoever fills the ring faster than we take it must not keep us from all else. */
@@ -464,6 +515,28 @@ void relay_wait(struct relay *r, uint64_t batch, uint64_t seq, const void *p, si
 	q->wait = (struct ctl_wait){.batch = batch, .seq = seq};
 	pthread_mutex_lock(&r->lock);
 	enter(r, q, batch, p, n, NULL, &a);
+	pthread_mutex_unlock(&r->lock);
+	answers_send(&a);
+	relay_unref(r);
+}
+
+void relay_sent(struct relay *r, uint64_t bulks, struct request *q)
+{
+	struct answers a;
+	answers_init(&a);
+	relay_ref(r);
+	q->wait = (struct ctl_wait){0};
+	q->offset = bulks;
+	pthread_mutex_lock(&r->lock);
+	/* Who waits may have put there what no other has seen. */
+	if (!r->error)
+		outbound_drain(r, &a, 0);
+	if (r->error || !r->channel)
+		answers_add(&a, q, r->error ? -r->error : -EINVAL);
+	else if (arena_sent(channel_arena(r->channel)) >= bulks)
+		answers_add(&a, q, 0);
+	else
+		relay_park(r, q, PARK_SENT, &a);
 	pthread_mutex_unlock(&r->lock);
 	answers_send(&a);
 	relay_unref(r);

@@ -8,6 +8,7 @@
  * buffers. */
 #pragma once
 #include <pthread.h>
+#include "scudafs/arena.h"
 #include "scudafs/buffer.h"
 #include "scudafs/channel.h"
 #include "scudafs/clock.h"
@@ -17,7 +18,7 @@
 #include "wire/stream.h"
 
 /* What a parked request waits for. */
-enum { PARK_NONE, PARK_OPEN, PARK_ORDER, PARK_ROOM, PARK_REPLY, PARK_DATA, PARK_UPCALL, PARK_CHANNEL };
+enum { PARK_NONE, PARK_OPEN, PARK_ORDER, PARK_ROOM, PARK_REPLY, PARK_DATA, PARK_UPCALL, PARK_CHANNEL, PARK_SENT };
 
 #define HELD_MOST (1ull << 30)      /* bytes from the server kept for a program that waits behind them */
 #define AHEAD_MOST (64u << 20)      /* bytes of batches kept whose turn has not come */

@@ -28,7 +28,8 @@
  *
  * ioctl CTL_CHANNEL: asks for memory that program and mount share (wire/ring.h). Returns 0 when the mount listens at `sessions/ID.channel`, ID being
  *   `session`: a socket, to which the process that opened the session connects within a few seconds to be sent, with one byte, the
- *   descriptors of the memory and of a socket that wakes the mount. Any error: this session has none, and everything else works as it does without.
+ *   descriptors of the memory, of the arena and of a socket that wakes the mount. Any error: this session has none, and everything else works as it does without.
+ * ioctl CTL_SENT: returns 0 when so many bulks of that memory have been sent, EAGAIN after TIME_PARK.
  *
  * Errors of all of them: ECONNRESET the connection was lost, ETIMEDOUT the peer fell silent, ESHUTDOWN the server ended the session (its BYE text is in the log),
  * EPROTO bad bytes from either side, EINTR interrupted, ENOTCONN/ECONNABORTED the daemon is gone. All but EINTR and EAGAIN are final for the session.
@@ -77,4 +78,5 @@ struct ctl_channel {
 	uint32_t session;           /* out */
 };
 #define CTL_CHANNEL    _IOC(_IOC_READ | _IOC_WRITE, 'S', 5, sizeof(struct ctl_channel))
+#define CTL_SENT       _IOC(_IOC_WRITE, 'S', 6, sizeof(uint64_t))
 #define CTL_CHANNEL_NAME "%s/sessions/%u.channel"       /* of the mount's folder, and the session */

@@ -13,7 +13,14 @@
  * fetched with pread at CTL_REPLY. An area's `got` counts the bytes of the transfer that are there, from the
  * front; it is the mount's as long as the slot.
  *
- * Who finds `asleep` set after moving `head` clears it, and sends a byte through the socket that came with the
+ * Bytes of a large record need not go through the ring. With it comes a second memory, the arena, of LIMIT_ARENA
+ * bytes of which only the pages in use exist; the program says what lies where in it. A struct ring_bulk names a
+ * stretch there that is a batch of its own: bytes of one record's bulk, no header. There are RING_BULKS of them, the
+ * program moves `given`, the mount `sent` when it needs the bytes no longer; a bulk's place is its number modulo
+ * RING_BULKS. The numbers of batches in them rise; those between them come by the ring or by ctl. Who wants to
+ * sleep until `sent` has moved does so in an ioctl (CTL_SENT).
+ *
+ * Who finds `asleep` set after moving `head` or `given` clears it, and sends a byte through the socket that came with the
  * memory, if it was the one to clear it. `error` is an errno, or 0: the session is over.
  *
  * Each side believes only what it has copied out and checked. */
@@ -24,13 +31,14 @@
 #include "wire/frame.h"
 #include "wire/limits.h"
 
-#define RING_VERSION 1
+#define RING_VERSION 2
 #define RING_BYTES (2u << 20)               /* a power of 2 */
 #define RING_RECORD (192u << 10)            /* bytes of a segment at most */
 #define RING_SMALL 64                       /* slots, numbers 0 to 63 */
 #define RING_SMALL_BYTES (16u << 10)        /* of one, its struct included */
 #define RING_LARGE 4                        /* large slots: the numbers behind */
 #define RING_LARGE_BYTES (LIMIT_REPLY + LIMIT_HEAD + 4096u)
+#define RING_BULKS 64                       /* stretches of the arena under way */
 #define RING_SLOTS (RING_SMALL + RING_LARGE)
 #define RING_AREA LIMIT_REPLY               /* bytes of a transfer in an area at most */
 
@@ -39,6 +47,12 @@ struct ring_control {
 	_Alignas(128) _Atomic uint64_t tail;    /* the mount's */
 	_Alignas(128) _Atomic uint32_t asleep;
 	_Atomic int32_t error;
+	_Alignas(128) _Atomic uint64_t given;   /* the program's */
+	_Alignas(128) _Atomic uint64_t sent;    /* the mount's */
+};
+
+struct ring_bulk {
+	uint64_t batch, at, len;                /* bytes [at, at + len) of the arena */
 };
 
 struct ring_segment {
@@ -62,7 +76,10 @@ _Static_assert(sizeof(struct ring_slot) == 64 &&
 	RING_LARGE_BYTES >= sizeof(struct ring_slot) + sizeof(struct frame) + LIMIT_HEAD + LIMIT_REPLY, "slot");
 
 /* The layout. */
+#define RING_BULKS_AT 1024u
 #define RING_AT 4096u
+_Static_assert(sizeof(struct ring_control) <= RING_BULKS_AT &&
+	RING_BULKS_AT + RING_BULKS * sizeof(struct ring_bulk) <= RING_AT, "bulks");
 #define RING_SMALL_AT (RING_AT + RING_BYTES)
 #define RING_LARGE_AT (RING_SMALL_AT + RING_SMALL * RING_SMALL_BYTES)
 #define RING_ALL (RING_LARGE_AT + RING_LARGE * RING_LARGE_BYTES)
@@ -71,6 +88,11 @@ static inline struct ring_slot *ring_slot_at(uint8_t *memory, unsigned i)
 {
 	return (struct ring_slot *)(memory + (i < RING_SMALL ? RING_SMALL_AT + i * RING_SMALL_BYTES :
 		RING_LARGE_AT + (i - RING_SMALL) * RING_LARGE_BYTES));
+}
+
+static inline struct ring_bulk *ring_bulk_at(uint8_t *memory, uint64_t i)
+{
+	return (struct ring_bulk *)(memory + RING_BULKS_AT) + i % RING_BULKS;
 }
 
 /* Bytes of an answer that the slot has room for. */

@@ -14,6 +14,7 @@ static long fake_syscall(long number, ...);
 #undef syscall
 #include "devshim/lanes.c"
 #include "devshim/ring.c"
+#include "devshim/arena.c"
 #include <check.h>
 #include <stdio.h>
 

@@ -19,21 +19,25 @@
 #include "wire/fds.h"
 #include "wire/ring.h"
 
-/* The program's mapping is the mount's: the only one that there is. */
+/* The program's mapping is the mount's: the only one that there is. Of the channel it maps all, of the arena parts. */
 static void *one_mmap(void *at, size_t n, int prot, int flags, int fd, off_t off)
 {
 	unsigned long from = 0;
 	char line[512];
-	if (n != RING_ALL)
+	if (!(flags & MAP_SHARED))
 		return mmap(at, n, prot, flags, fd, off);
 	FILE *f = fopen("/proc/self/maps", "re");
 	while (f && !from && fgets(line, sizeof(line), f))
-		if (strstr(line, "memfd:scudafs-channel"))
+		if (strstr(line, n == RING_ALL ? "memfd:scudafs-channel" : "memfd:scudafs-arena"))
 			sscanf(line, "%lx", &from);
 	fclose(f);
-	return from ? (void *)from : MAP_FAILED;
+	return from ? (uint8_t *)from + off : MAP_FAILED;
 }
-static int one_munmap(void *p, size_t n) { return n == RING_ALL ? 0 : munmap(p, n); }
+static int one_munmap(void *p, size_t n)
+{
+	(void)p, (void)n;
+	return 0;
+}
 
 static long fake_syscall(long number, ...);
 #define syscall fake_syscall
@@ -47,6 +51,7 @@ static long fake_syscall(long number, ...);
 #define munmap one_munmap
 #define madvise(p, n, what) ((void)(p), (void)(n))
 #include "devshim/ring.c"
+#include "devshim/arena.c"
 #undef mmap
 #undef munmap
 
@@ -127,6 +132,10 @@ static long call_ioctl(unsigned long request, uint8_t *arg)
 	op_init(&o, arg, _IOC_SIZE(request));
 	if (request == CTL_CHANNEL) {
 		relay_channel(relay, &o.q);
+	} else if (request == CTL_SENT) {
+		uint64_t bulks;
+		memcpy(&bulks, arg, sizeof bulks);
+		relay_sent(relay, bulks, &o.q);
 	} else {
 		memcpy(&w, arg, sizeof w);
 		uint8_t *bytes = malloc(w.len + 1u);
@@ -190,7 +199,18 @@ static int listener, peer;
 static pthread_t server;
 static char address[64], folder[64];
 static _Atomic uint64_t records, markers, bulk_sum, wrong;
-static uint8_t pattern[LIMIT_REPLY + 65536];
+static uint8_t pattern[6 << 20];
+static uint8_t *pinned;                 /* the same, where the mount sees it, at `pinned_at` */
+static uint64_t pinned_at;
+
+/* Bytes in another order have another sum. */
+static uint64_t sum_of(const uint8_t *p, size_t n, size_t from)
+{
+	uint64_t sum = 0;
+	for (size_t i = 0; i < n; i++)
+		sum += p[i] * (uint64_t)((from + i) % 65521 + 1);
+	return sum;
+}
 
 static bool get(void *p, size_t n)
 {
@@ -230,11 +250,14 @@ static bool serve_record(const struct frame *f, uint32_t *count)
 		put((struct frame){.kind = FRAME_REPLY, .seq = f->seq}, NULL, 0);
 		return true;
 	}
-	if (f->head_len != sizeof w || f->bulk_len > sizeof bulk || !get(&w, sizeof w) ||
-			(f->bulk_len && !get(bulk, f->bulk_len)))
+	if (f->head_len != sizeof w || f->bulk_len > sizeof pattern || !get(&w, sizeof w))
 		return false;
-	for (size_t i = 0; i < f->bulk_len; i++)
-		sum += bulk[i];
+	for (size_t at = 0, n; at < f->bulk_len; at += n) {
+		n = f->bulk_len - at < sizeof bulk ? f->bulk_len - at : sizeof bulk;
+		if (!get(bulk, n))
+			return false;
+		sum += sum_of(bulk, n, at);
+	}
 	bulk_sum += sum;
 	wrong += f->seq != ++records || w.thread != f->thread || w.thread > THREADS || w.count != ++count[w.thread];
 	if (f->kind != FRAME_WAIT)
@@ -298,11 +321,15 @@ static void setup(void)
 	close(fd);
 	ck_assert_int_eq(channel_open(path), 0);
 	ck_assert(ring_is_open());
+	pinned = arena_alloc(sizeof pattern, &pinned_at);
+	ck_assert_ptr_nonnull(pinned);
+	memcpy(pinned, pattern, sizeof pattern);
 }
 
 static void teardown(void)
 {
 	char command[128];
+	arena_free(pinned, sizeof pattern, pinned_at);
 	channel_close();
 	relay_close(relay);
 	pthread_join(server, NULL);
@@ -328,7 +355,7 @@ static uint64_t exchange(uint32_t thread, unsigned rounds)
 {
 	static const uint64_t answers[] = {0, 100, 4000, 16000, 16300, 60000, 200000, LIMIT_REPLY - 1};
 	static const uint64_t transfers[] = {1, 300, 65536, 300001, LIMIT_REPLY};
-	static const size_t bulks[] = {0, 0, 0, 10, 4000, 32768, 100000, 131072, 131073, 700000};
+	static const size_t bulks[] = {0, 0, 0, 10, 4000, 32768, 100000, 131072, 131073, 700000, 1 << 20, sizeof pattern};
 	uint8_t bytes[sizeof(struct frame) + sizeof(struct wish)], *to = malloc(LIMIT_REPLY);
 	uint64_t sum = 0;
 	unsigned seed = thread;
@@ -338,7 +365,8 @@ static uint64_t exchange(uint32_t thread, unsigned rounds)
 	for (unsigned i = 1; i <= rounds && !e; i++) {
 		struct wish w = {.thread = thread, .count = i};
 		unsigned kind = (unsigned)rand_r(&seed) % 8;
-		size_t bulk = bulks[(unsigned)rand_r(&seed) % 10];
+		unsigned size = (unsigned)rand_r(&seed) % 64, at = size % 3 ? 0 : pinned_at ? 17 : 0;
+		size_t bulk = bulks[size < 62 ? size % 11 : 11];
 		if (kind == 0) {
 			uint64_t got = 0;
 			w.data = transfers[(unsigned)rand_r(&seed) % 5];
@@ -358,20 +386,23 @@ static uint64_t exchange(uint32_t thread, unsigned rounds)
 		} else if (kind < 4) {
 			w.answer = answers[(unsigned)rand_r(&seed) % 8];
 			fill(&r, bytes, FRAME_WAIT, &w);
-			r.bulk = pattern;
-			r.bulk_len = bulk;
+			r.bulk = at ? pinned + at : pattern;
+			r.bulk_len = bulk - (bulk > at ? at : 0);
+			r.bulk_at = at && r.bulk_len ? pinned_at + at : 0;
 			e = channel_wait(&r, w.answer, &a);
 			wrong += !e && (a.frame.seq != r.seq || a.frame.bulk_len != w.answer || *a.head != *pattern ||
 				memcmp(a.bulk, pattern + 1, w.answer));
 			channel_taken();
 		} else {
 			fill(&r, bytes, FRAME_POST, &w);
-			r.bulk = pattern;
-			r.bulk_len = bulk;
+			r.bulk = at ? pinned + at : pattern;
+			r.bulk_len = bulk - (bulk > at ? at : 0);
+			r.bulk_at = at && r.bulk_len ? pinned_at + at : 0;
+			r.bulk_held = i % 2;
 			e = channel_post(&r);
 		}
-		for (size_t j = 0; j < r.bulk_len; j++)
-			sum += pattern[j];
+		if (r.bulk_len)
+			sum += sum_of(r.bulk, r.bulk_len, 0);
 	}
 	free(to);
 	return e ? UINT64_MAX : sum;
@@ -525,6 +556,61 @@ START_TEST(test_bad_segment)
 }
 END_TEST
 
+static const struct ring_bulk bad_bulks[] = {
+	{.batch = 1, .at = LIMIT_ARENA, .len = 1},
+	{.batch = 1, .at = LIMIT_ARENA - 4096, .len = 4097},
+	{.batch = 1, .at = 4096, .len = UINT64_MAX},
+	{.batch = 1, .at = UINT64_MAX, .len = 2},
+	{.batch = 1, .at = 0, .len = 0},
+	{.batch = 0, .at = 0, .len = 100},
+	{.batch = 1, .at = 0, .len = 100},                  /* good; but no record has begun */
+};
+START_TEST(test_bad_bulk)
+{
+	*ring_bulk_at(ring.memory, 0) = bad_bulks[_i];
+	atomic_store(&ring.control->given, 1);
+	ck_assert_int_eq(wait_for_error(), EPROTO);
+}
+END_TEST
+
+START_TEST(test_bad_given)
+{
+	static const uint64_t all[] = {RING_BULKS + 1, UINT64_MAX, 1ull << 63};
+	atomic_store(&ring.control->given, all[_i]);
+	ck_assert_int_eq(wait_for_error(), EPROTO);
+}
+END_TEST
+
+/* Pinned memory comes and goes: what is given back is there again, and in one piece. */
+START_TEST(test_arena)
+{
+	void *p[64];
+	uint64_t at[64], again;
+	unsigned seed = 1;
+	for (unsigned i = 0; i < 64; i++) {
+		p[i] = arena_alloc((1 + i % 7) * 4096, &at[i]);
+		ck_assert_ptr_nonnull(p[i]);
+		for (unsigned k = 0; k < i; k++)
+			ck_assert(at[i] >= at[k] + (1 + k % 7) * 4096 || at[k] >= at[i] + (1 + i % 7) * 4096);
+	}
+	for (unsigned left = 64; left; left--) {
+		unsigned i = (unsigned)rand_r(&seed) % 64;
+		while (!p[i])
+			i = (i + 1) % 64;
+		arena_free(p[i], (1 + i % 7) * 4096, at[i]);
+		p[i] = NULL;
+	}
+	ck_assert_ptr_nonnull(arena.free);
+	ck_assert_ptr_null(arena.free->next);
+	ck_assert_ptr_null(arena_alloc(LIMIT_ARENA, &again));
+	p[0] = arena_alloc(arena.free->n, &again);
+	ck_assert_ptr_nonnull(p[0]);
+	ck_assert_ptr_null(arena.free);
+	ck_assert_ptr_null(arena_alloc(4096, &again));
+	arena_free(p[0], LIMIT_ARENA - STAGING - sizeof pattern, again);
+}
+END_TEST
+
 static const uint64_t heads[] = {1, 31, RING_BYTES + 1, UINT64_MAX, 1ull << 63};
 START_TEST(test_bad_head)
 {
@@ -541,6 +627,12 @@ START_TEST(test_garbage)
 	for (unsigned i = 0; i < 20000; i++) {
 		uint64_t at = (uint64_t)rand_r(&seed) * 8;
 		uint64_t word = (uint64_t)rand_r(&seed) << (rand_r(&seed) % 40);
+		if (i % 80 == 0) {
+			uint64_t given = atomic_load(&ring.control->given);
+			*ring_bulk_at(ring.memory, given) = (struct ring_bulk){.batch = 1 + (i + 49) / 50, .at = word % 4096,
+				.len = word % 70000};
+			atomic_store(&ring.control->given, given + 1);
+		}
 		if (i % 50 == 0) {
 			struct ring_segment s = {.len = 40 + (uint32_t)rand_r(&seed) % 5000, .batch = 1 + i / 50,
 				.slot = (uint8_t)(rand_r(&seed) % (RING_SLOTS + 2)), .seq = word % 4};
@@ -601,6 +693,9 @@ int main(void)
 	tcase_add_test(t, test_nothing_asked);
 	tcase_add_test(t, test_end);
 	tcase_add_loop_test(u, test_bad_segment, 0, sizeof bad / sizeof *bad);
+	tcase_add_test(t, test_arena);
+	tcase_add_loop_test(u, test_bad_bulk, 0, sizeof bad_bulks / sizeof *bad_bulks);
+	tcase_add_loop_test(u, test_bad_given, 0, 3);
 	tcase_add_loop_test(u, test_bad_head, 0, sizeof heads / sizeof *heads);
 	tcase_add_loop_test(u, test_garbage, 0, 6);
 	suite_add_tcase(s, t);

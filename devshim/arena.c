@@ -1,0 +1,244 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Staging is a row of pieces that are used in turn: while the mount sends from some of them, others are filled. The
+ * caller's thread alone copies: it is faster than any connection. When all pieces are under way it sleeps until
+ * half of them are free, so that it is woken once for so much.
+ *
+ * Behind staging lie the program's pinned allocations, each a mapping of its own: a free stretch goes to the first
+ * that fits, and its pages go back when it is freed.
+ *
+ * Thread rule: arena.h. `lock` guards the list of free stretches, `owner` is held from arena_begin to arena_end. */
+#include "devshim/arena.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+#include "devshim/node.h"
+#include "devshim/ring.h"
+#include "wire/ctl.h"
+#include "wire/limits.h"
+#include "wire/ring.h"
+
+#define PIECES 16u
+#define PIECE ((size_t)256 << 10)
+#define STAGING (PIECES * PIECE)
+
+struct stretch { struct stretch *next; uint64_t at, n; };
+
+static struct {
+	_Atomic bool open;
+	int fd;
+	uint8_t *ring, *staging;        /* staging is mapped when it is used for the first time */
+	pthread_mutex_t owner, lock;
+	uint64_t staged;                /* pieces used so far */
+	uint64_t last[PIECES];          /* the bulk that a piece went with last, counted from 1 */
+	struct stretch *free;           /* in rising order, no two of them touch */
+} arena = {.fd = -1, .owner = PTHREAD_MUTEX_INITIALIZER, .lock = PTHREAD_MUTEX_INITIALIZER};
+
+static struct ring_control *control(void) { return (struct ring_control *)arena.ring; }
+
+bool arena_open(int fd, uint8_t *ring)
+{
+	const int needed = F_SEAL_SHRINK | F_SEAL_GROW;
+	struct stat st;
+	int seals = fcntl(fd, F_GET_SEALS);
+	struct stretch *all = malloc(sizeof *all);
+	if (!all || fstat(fd, &st) || st.st_size != (off_t)LIMIT_ARENA || seals < 0 || (seals & needed) != needed) {
+		free(all);
+		close(fd);
+		return false;
+	}
+	*all = (struct stretch){.at = STAGING, .n = LIMIT_ARENA - STAGING};
+	arena.free = all;
+	arena.fd = fd;
+	arena.ring = ring;
+	arena.staging = NULL;
+	arena.staged = 0;
+	memset(arena.last, 0, sizeof arena.last);
+	atomic_store(&arena.open, true);
+	return true;
+}
+
+void arena_close(void)
+{
+	if (!atomic_exchange(&arena.open, false))
+		return;
+	if (arena.staging)
+		munmap(arena.staging, STAGING);
+	close(arena.fd);
+	arena.fd = -1;
+	for (struct stretch *s = arena.free, *next; s; s = next) {
+		next = s->next;
+		free(s);
+	}
+	arena.free = NULL;
+}
+
+void arena_forget(void)
+{
+	/* Staging is not the child's (MADV_DONTFORK); pinned memory that it inherits stays. */
+	if (atomic_exchange(&arena.open, false))
+		syscall(SYS_close, arena.fd);
+}
+
+static uint8_t *map_at(uint64_t at, size_t n)
+{
+	void *p = mmap(NULL, n, PROT_READ | PROT_WRITE, MAP_SHARED, arena.fd, (off_t)at);
+	return p == MAP_FAILED ? NULL : p;
+}
+
+/* ---- pinned memory ---- */
+
+static bool stretch_take(size_t n, uint64_t *at)
+{
+	pthread_mutex_lock(&arena.lock);
+	struct stretch **from = &arena.free, *s;
+	while ((s = *from) && s->n < n)
+		from = &s->next;
+	if (s) {
+		*at = s->at;
+		s->at += n;
+		s->n -= n;
+		if (!s->n) {
+			*from = s->next;
+			free(s);
+		}
+	}
+	pthread_mutex_unlock(&arena.lock);
+	return s != NULL;
+}
+
+/* Without memory to note it the stretch stays lost; its pages are gone all the same. */
+static void stretch_give(uint64_t at, size_t n)
+{
+	struct stretch *spare = malloc(sizeof *spare);
+	pthread_mutex_lock(&arena.lock);
+	struct stretch **from = &arena.free, *before = NULL, *s;
+	while ((s = *from) && s->at < at) {
+		before = s;
+		from = &s->next;
+	}
+	if (before && before->at + before->n == at) {
+		before->n += n;
+	} else if (spare) {
+		*spare = (struct stretch){.next = s, .at = at, .n = n};
+		*from = before = spare;
+		spare = NULL;
+	} else {
+		before = NULL;
+	}
+	if (before && s && before->at + before->n == s->at) {
+		before->n += s->n;
+		before->next = s->next;
+		free(s);
+	}
+	pthread_mutex_unlock(&arena.lock);
+	free(spare);
+}
+
+void *arena_alloc(size_t n, uint64_t *at)
+{
+	if (!atomic_load(&arena.open) || !stretch_take(n, at))
+		return NULL;
+	void *p = map_at(*at, n);
+	if (!p)
+		stretch_give(*at, n);
+	return p;
+}
+
+/* Sleeps until the mount has sent so many bulks. 0, or -errno: the session is over. */
+static int wait_sent(uint64_t bulks)
+{
+	int e = 0;
+	while (atomic_load_explicit(&control()->sent, memory_order_acquire) < bulks && (!e || e == -EAGAIN)) {
+		uint64_t arg = bulks;
+		e = node_ioctl(CTL_SENT, &arg);
+	}
+	return e == -EAGAIN ? 0 : e;
+}
+
+void arena_free(void *p, size_t n, uint64_t at)
+{
+	munmap(p, n);
+	if (!atomic_load(&arena.open))
+		return;
+	wait_sent(atomic_load(&control()->given));
+	fallocate(arena.fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)at, (off_t)n);
+	stretch_give(at, n);
+}
+
+/* ---- sending ---- */
+
+bool arena_begin(void)
+{
+	if (!atomic_load_explicit(&arena.open, memory_order_relaxed))
+		return false;
+	pthread_mutex_lock(&arena.owner);
+	if (!arena.staging && (arena.staging = map_at(0, STAGING)))
+		madvise(arena.staging, STAGING, MADV_DONTFORK);
+	if (!arena.staging)
+		pthread_mutex_unlock(&arena.owner);
+	return arena.staging;
+}
+
+void arena_end(void)
+{
+	pthread_mutex_unlock(&arena.owner);
+}
+
+uint64_t arena_batches(const struct record *r)
+{
+	return r->bulk_at ? 1 : (r->bulk_len + PIECE - 1) / PIECE;
+}
+
+/* Hands a stretch to the mount; its number, counted from 1, is then that of all so far. */
+static int give(uint64_t batch, uint64_t at, size_t n)
+{
+	uint64_t given = atomic_load_explicit(&control()->given, memory_order_relaxed);
+	int e = given < RING_BULKS ? 0 : wait_sent(given - RING_BULKS + 1);
+	if (e)
+		return e;
+	*ring_bulk_at(arena.ring, given) = (struct ring_bulk){.batch = batch, .at = at, .len = n};
+	atomic_store_explicit(&control()->given, given + 1, memory_order_release);
+	return ring_wake(batch);
+}
+
+static uint64_t given(void)
+{
+	return atomic_load_explicit(&control()->given, memory_order_relaxed);
+}
+
+/* The next piece of staging; when it is not free, sleeps until half of them are. */
+static int piece_take(unsigned *piece)
+{
+	*piece = (unsigned)(arena.staged++ % PIECES);
+	if (atomic_load_explicit(&control()->sent, memory_order_acquire) >= arena.last[*piece])
+		return 0;
+	return wait_sent(arena.last[(*piece + PIECES / 2 - 1) % PIECES]);
+}
+
+int arena_send(const struct record *r, uint64_t batch)
+{
+	if (r->bulk_at) {
+		int e = give(batch, r->bulk_at, r->bulk_len);
+		return e || r->bulk_held ? e : wait_sent(given());
+	}
+	for (size_t at = 0; at < r->bulk_len; at += PIECE) {
+		size_t left = r->bulk_len - at, n = left < PIECE ? left : PIECE;
+		unsigned piece;
+		int e = piece_take(&piece);
+		if (e)
+			return e;
+		memcpy(arena.staging + piece * PIECE, (const uint8_t *)r->bulk + at, n);
+		e = give(batch++, piece * PIECE, n);
+		if (e)
+			return e;
+		arena.last[piece] = given();
+	}
+	return 0;
+}

@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The memory is a sealed, sparse memfd. The program may change the bytes at any time, also while they are being
+ * sent: nobody looks at them here, and what it does to them it does to its own copy alone.
+ *
+ * Thread rule: arena.h. */
+#include "scudafs/arena.h"
+#include <fcntl.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
+#include "wire/limits.h"
+#include "wire/log.h"
+#include "wire/ring.h"
+
+struct arena {
+	uint8_t *ring, *memory;
+	struct ring_control *control;
+	int fd;
+	uint64_t taken, sent;
+	_Atomic uint64_t seen;          /* `given` when the last arena_take found no more */
+};
+
+struct arena *arena_create(uint8_t *ring)
+{
+	struct arena *a = calloc(1, sizeof(*a));
+	if (!a)
+		return NULL;
+	a->ring = ring;
+	a->control = (struct ring_control *)ring;
+	a->memory = MAP_FAILED;
+	a->fd = memfd_create("scudafs-arena", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	if (a->fd < 0 || ftruncate(a->fd, (off_t)LIMIT_ARENA) ||
+			fcntl(a->fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) ||
+			(a->memory = mmap(NULL, LIMIT_ARENA, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE,
+				a->fd, 0)) == MAP_FAILED) {
+		log_warning("memory for large copies: %m");
+		arena_destroy(a);
+		return NULL;
+	}
+	return a;
+}
+
+void arena_destroy(struct arena *a)
+{
+	if (!a)
+		return;
+	if (a->memory != MAP_FAILED)
+		munmap(a->memory, LIMIT_ARENA);
+	arena_close_fd(a);
+	free(a);
+}
+
+int arena_fd(const struct arena *a) { return a->fd; }
+
+void arena_close_fd(struct arena *a)
+{
+	if (a->fd >= 0)
+		close(a->fd);
+	a->fd = -1;
+}
+
+static uint64_t given(const struct arena *a)
+{
+	return atomic_load_explicit(&a->control->given, memory_order_acquire);
+}
+
+bool arena_has_news(const struct arena *a)
+{
+	return given(a) != atomic_load_explicit(&a->seen, memory_order_relaxed);
+}
+
+bool arena_is_empty(const struct arena *a) { return given(a) == a->taken; }
+
+void arena_look_again(struct arena *a)
+{
+	atomic_store_explicit(&a->seen, a->taken, memory_order_relaxed);
+}
+
+/* The last reference to a stretch goes when its bytes have been sent, or with the session: in their order. */
+static void stretch_sent(void *arg)
+{
+	struct arena *a = arg;
+	atomic_store_explicit(&a->control->sent, ++a->sent, memory_order_release);
+}
+
+const char *arena_take(struct arena *a, uint64_t *last, struct buffer **bytes)
+{
+	uint64_t end = given(a);
+	*bytes = NULL;
+	if (end - a->sent > RING_BULKS || end < a->taken)
+		return "more stretches than there is room for";
+	if (end != a->taken) {
+		struct ring_bulk b = *ring_bulk_at(a->ring, a->taken);
+		if (b.at > LIMIT_ARENA || !b.len || b.len > LIMIT_ARENA - b.at)
+			return "a stretch outside the arena";
+		if (b.batch <= *last)
+			return "a stretch's batch was there already";
+		if (b.batch == *last + 1) {
+			*bytes = buffer_elsewhere(a->memory + b.at, b.len, stretch_sent, a);
+			if (!*bytes)
+				return "no memory";
+			a->taken++;
+			++*last;
+			return NULL;
+		}
+	}
+	atomic_store_explicit(&a->seen, end, memory_order_relaxed);
+	return NULL;
+}
+
+uint64_t arena_sent(const struct arena *a) { return a->sent; }

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The arena that a session's program shares with the mount (wire/ring.h): the bytes of its large copies are sent
+ * from where they lie there.
+ *
+ * Thread rule: guarded by the relay's lock, but for arena_has_news. */
+#pragma once
+#include <stdbool.h>
+#include <stdint.h>
+#include "scudafs/buffer.h"
+
+struct arena;
+
+/* `ring`: the memory with the stretches, which outlives the arena. NULL: there was no memory. */
+struct arena *arena_create(uint8_t *ring);
+/* No buffer of arena_take may be left. */
+void arena_destroy(struct arena *a);
+/* The descriptor for the program, which is closed when the program has it. */
+int arena_fd(const struct arena *a);
+void arena_close_fd(struct arena *a);
+
+/* Has a stretch been named since arena_take found none? Without the lock. */
+bool arena_has_news(const struct arena *a);
+/* Has every one that was named been taken? */
+bool arena_is_empty(const struct arena *a);
+/* A batch has come another way: look again. */
+void arena_look_again(struct arena *a);
+/* Takes the stretch that is batch *last + 1, counting it up: *bytes is the caller's; NULL when its turn has not
+ * come. Returns NULL or what is wrong with it. */
+const char *arena_take(struct arena *a, uint64_t *last, struct buffer **bytes);
+/* How many have been sent. */
+uint64_t arena_sent(const struct arena *a);
