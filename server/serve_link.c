@@ -9,6 +9,7 @@
 #include <string.h>
 #include "server/exec.h"
 #include "server/serve.h"
+#include "wire/image.h"
 #include "wire/limits.h"
 #include "cuda.calls.h"
 
@@ -116,7 +117,10 @@ CUresult serve_cuLinkAddData_v2(struct exec *x)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	if (exec_bulk(x, data, n)) {
 		data[n] = 0;
-		r = drv.cuLinkAddData_v2(s, type, data, n, *name ? name : NULL, j.n, j.option, j.value);
+		if (n >= 4 && u32(data) == IMAGE_WRAPPER_MAGIC) /* a program's addresses: nothing is there here */
+			r = CUDA_ERROR_INVALID_IMAGE;
+		else
+			r = drv.cuLinkAddData_v2(s, type, data, n, *name ? name : NULL, j.n, j.option, j.value);
 	}
 	free(data);
 	struct linker *l = r == SERVE_BAD ? NULL : find(s);

@@ -17,6 +17,7 @@ struct engine_function;
 struct engine_error {
 	int code;
 	unsigned line;     /* of the PTX text, from 1; 0: none */
+	bool unresolved;   /* a name that a further text may define */
 	char text[256];    /* one line, no newline: goes to the JIT error log and the server's log */
 };
 

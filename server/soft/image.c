@@ -100,15 +100,31 @@ void jit_end(struct jit *j)
 
 /* ---- texts */
 
+/* What one more text of n bytes would pass. */
+static CUresult room_for(const struct image *im, size_t n, struct jit *j)
+{
+	if (im->count == IMAGE_TEXTS) {
+		jit_error(j, "more than %d PTX texts in one image", IMAGE_TEXTS);
+		return CUDA_ERROR_INVALID_IMAGE;
+	}
+	if (n > IMAGE_BYTES - im->bytes) {
+		jit_error(j, "more than %u MiB of PTX in one image", IMAGE_BYTES >> 20);
+		return CUDA_ERROR_INVALID_IMAGE;
+	}
+	return CUDA_SUCCESS;
+}
+
+/* Takes the text, in any case. */
 static CUresult text_add(struct image *im, char *text, size_t n, struct jit *j)
 {
 	while (n && !text[n - 1])
 		n--;
-	if (im->count == IMAGE_TEXTS) {
+	CUresult r = room_for(im, n, j);
+	if (r) {
 		free(text);
-		jit_error(j, "more than %d PTX texts in one image", IMAGE_TEXTS);
-		return CUDA_ERROR_INVALID_IMAGE;
+		return r;
 	}
+	im->bytes += n;
 	im->text[im->count] = text;
 	im->size[im->count++] = n;
 	return CUDA_SUCCESS;
@@ -116,6 +132,9 @@ static CUresult text_add(struct image *im, char *text, size_t n, struct jit *j)
 
 static CUresult text_copy(struct image *im, const char *p, size_t n, struct jit *j)
 {
+	CUresult r = room_for(im, n, j);
+	if (r)
+		return r;
 	char *text = malloc(n + 1);
 	if (!text)
 		return CUDA_ERROR_OUT_OF_MEMORY;
@@ -176,7 +195,8 @@ static CUresult entry_text(struct image *im, const struct part *p, struct jit *j
 	if (!(e->flags & (FLAG_LZ4 | FLAG_ZSTD)))
 		return text_copy(im, p->payload, strnlen(p->payload, e->bytes), j);
 	char *text;
-	CUresult r = unpack(p, &text, j);
+	CUresult r = room_for(im, e->unpacked, j);
+	r = r ? r : unpack(p, &text, j);
 	return r ? r : text_add(im, text, e->unpacked, j);
 }
 
@@ -303,8 +323,10 @@ static CUresult add_fatbin(struct image *im, const void *data, size_t size, int 
 }
 
 static CUresult add_wrapper(
-	struct image *im, const struct image_wrapper *w, int capability, struct found *found, struct jit *j)
+	struct image *im, const void *data, int capability, struct found *found, struct jit *j)
 {
+	struct image_wrapper copy, *w = &copy;
+	memcpy(w, data, sizeof copy); /* images may lie anywhere */
 	if (!w->data || ((uintptr_t)w->data & 7))
 		return CUDA_ERROR_INVALID_IMAGE;
 	CUresult r = add_fatbin(im, w->data, 0, capability, found, j);
@@ -346,6 +368,8 @@ CUresult image_add(struct image *im, const void *data, size_t size, int capabili
 		magic |= (uint32_t)b << 8 * i;
 	}
 	struct found found = {0};
+	if (magic == IMAGE_WRAPPER_MAGIC && size && size < sizeof(struct image_wrapper))
+		return CUDA_ERROR_INVALID_IMAGE;
 	if (magic == IMAGE_WRAPPER_MAGIC || magic == IMAGE_FATBIN_MAGIC) {
 		unsigned before = im->count;
 		CUresult r = magic == IMAGE_WRAPPER_MAGIC ? add_wrapper(im, data, capability, &found, j)
@@ -409,9 +433,15 @@ void *image_pack(const struct image *im, int capability, size_t *size)
 	return f;
 }
 
+void image_shrink(struct image *im, unsigned count)
+{
+	while (im->count > count) {
+		im->bytes -= im->size[--im->count];
+		free(im->text[im->count]);
+	}
+}
+
 void image_free(struct image *im)
 {
-	for (unsigned i = 0; i < im->count; i++)
-		free(im->text[i]);
-	im->count = 0;
+	image_shrink(im, 0);
 }

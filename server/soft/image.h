@@ -9,10 +9,11 @@
 #include "wire/cuda_types.h"
 
 #define IMAGE_TEXTS 256 /* texts that one image may be linked from */
-#define IMAGE_BYTES (256u << 20) /* of one text, unpacked */
+#define IMAGE_BYTES (256u << 20) /* of all texts of an image, unpacked */
 
 struct image {
 	unsigned count;
+	size_t bytes; /* of all texts */
 	char *text[IMAGE_TEXTS]; /* owned, each ended by a NUL */
 	size_t size[IMAGE_TEXTS];
 };
@@ -40,6 +41,8 @@ CUresult image_read(struct image *im, const void *data, size_t size, int capabil
 void *image_pack(const struct image *im, int capability, size_t *size);
 /* Adds the texts of one more image (linking). */
 CUresult image_add(struct image *im, const void *data, size_t size, int capability, struct jit *j);
+/* Takes the texts behind the first `count` away again. */
+void image_shrink(struct image *im, unsigned count);
 /* Does the fat binary hold machine code of functions? (What nvcc's linker adds to every program has none.) */
 bool image_machine_code(const void *data, size_t size);
 void image_free(struct image *im);

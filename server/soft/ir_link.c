@@ -155,9 +155,11 @@ static int fill(struct engine_module *m, struct table *t, const struct ptx_unit 
 		memcpy((void *)v->address, v->init, v->bytes);
 	for (const struct ptx_reloc *r = v->relocs; r; r = r->next) {
 		uint64_t a = 0;
-		if (address_of(m, t, u, r->name, &a))
+		if (address_of(m, t, u, r->name, &a)) {
+			error->unresolved = true;
 			return fail(error, INVALID_PTX, "undefined name %.120s in an initialiser", r->name,
 				v->line);
+		}
 		a = (a + (uint64_t)r->addend) >> r->shift;
 		if (r->offset + r->size <= v->bytes && r->size <= 8)
 			memcpy((void *)(v->address + r->offset), &a, r->size);

@@ -49,21 +49,27 @@ CUresult cuLinkCreate(unsigned n, CUjit_option *options, void **values, CUlinkSt
 	return cuLinkCreate_v2(n, options, values, out);
 }
 
-/* The PTX alone is checked now, so that the error comes with the input that it is in. */
-static CUresult check(struct link *l, const char *name)
+/* Each text of an input is checked alone now, so that an error comes with the input that it is in. What it lacks may
+ * be in an input to come. */
+static CUresult check(struct link *l, unsigned from, const char *name)
 {
-	struct engine_module *m = NULL;
-	struct engine_error error = {0};
-	unsigned last = l->image.count - 1;
-	const char *text = l->image.text[last];
-	size_t n = l->image.size[last];
-	int r = engine_module_load(&text, &n, 1, &m, &error);
-	engine_module_unload(m);
-	bool unresolved = strstr(text, ".extern") != NULL; /* may be in an input to come */
-	if (r && !unresolved)
-		jit_error(&l->jit, "%s, ptx line %u: %s", name && *name ? name : "input", error.line,
-			error.text);
-	return unresolved ? CUDA_SUCCESS : (CUresult)r;
+	CUresult r = CUDA_SUCCESS;
+	for (unsigned t = from; !r && t < l->image.count; t++) {
+		struct engine_module *m = NULL;
+		struct engine_error error = {0};
+		const char *text = l->image.text[t];
+		unsigned unused;
+		r = (CUresult)engine_module_load(&text, &l->image.size[t], 1, &m, &error);
+		if (r && error.unresolved)
+			r = CUDA_SUCCESS;
+		else if (r)
+			jit_error(&l->jit, "%s, ptx line %u: %s", name && *name ? name : "input", error.line,
+				error.text);
+		else
+			r = module_acceptable(m, &unused, &l->jit);
+		engine_module_unload(m);
+	}
+	return r;
 }
 
 CUresult cuLinkAddData_v2(CUlinkState h, CUjitInputType type, void *data, size_t size, const char *name,
@@ -91,8 +97,9 @@ CUresult cuLinkAddData_v2(CUlinkState h, CUjitInputType type, void *data, size_t
 	}
 	unsigned before = l->image.count;
 	r = image_add(&l->image, data, size, soft.major * 10 + soft.minor, &l->jit);
-	if (!r && l->image.count > before && type == CU_JIT_INPUT_PTX)
-		r = check(l, name);
+	r = r ? r : check(l, before, name);
+	if (r)
+		image_shrink(&l->image, before);
 	jit_end(&l->jit);
 	return r;
 }
@@ -122,15 +129,40 @@ CUresult cuLinkAddFile(CUlinkState h, CUjitInputType type, const char *path, uns
 }
 
 /* A module may be loaded with calls that lead nowhere, but not linked. */
-static const struct engine_function *unresolved(struct engine_module *m)
+static CUresult resolved(struct engine_module *m, struct jit *jit)
 {
 	const struct engine_function *f;
 	for (unsigned i = 0; (f = engine_function_at(m, i)); i++) {
-		const char *lacks = engine_function_info(f)->uncovered;
-		if (lacks && !strncmp(lacks, "call", 4))
-			return f;
+		const struct engine_function_info *info = engine_function_info(f);
+		if (info->uncovered && !strncmp(info->uncovered, "call", 4)) {
+			jit_error(jit, "link: entry %s calls a function that no input has (%s)", info->name,
+				info->uncovered);
+			return CUDA_ERROR_INVALID_PTX;
+		}
 	}
-	return NULL;
+	return CUDA_SUCCESS;
+}
+
+/* Do the inputs make a module together? */
+static CUresult try(struct link *l)
+{
+	const struct image *im = &l->image;
+	struct engine_module *m = NULL;
+	struct engine_error error = {0};
+	if (!im->count) {
+		jit_error(&l->jit, "link: nothing to link");
+		return CUDA_ERROR_INVALID_IMAGE;
+	}
+	CUresult r = (CUresult)engine_module_load(
+		(const char *const *)im->text, im->size, im->count, &m, &error);
+	if (r)
+		jit_error(&l->jit, "link: line %u: %s", error.line, error.text);
+	else
+		r = resolved(m, &l->jit);
+	unsigned unused;
+	r = r ? r : module_acceptable(m, &unused, &l->jit);
+	engine_module_unload(m);
+	return r;
 }
 
 CUresult cuLinkComplete(CUlinkState h, void **out, size_t *size)
@@ -143,35 +175,18 @@ CUresult cuLinkComplete(CUlinkState h, void **out, size_t *size)
 		return CUDA_ERROR_INVALID_HANDLE;
 	if (!out)
 		return CUDA_ERROR_INVALID_VALUE;
-	const struct image *im = &l->image;
-	struct engine_module *m = NULL;
-	struct engine_error error = {0};
-	int r = im->count ? engine_module_load((const char *const *)im->text, im->size, im->count, &m, &error)
-			  : CUDA_ERROR_INVALID_IMAGE;
-	const struct engine_function *missing = r ? NULL : unresolved(m);
-	if (missing) {
-		jit_error(&l->jit, "link: entry %s calls a function that no input has (%s)",
-			engine_function_info(missing)->name, engine_function_info(missing)->uncovered);
-		engine_module_unload(m);
-		jit_end(&l->jit);
-		return CUDA_ERROR_INVALID_PTX;
-	}
-	engine_module_unload(m);
-	if (r) {
-		jit_error(
-			&l->jit, "link: line %u: %s", error.line, im->count ? error.text : "nothing to link");
-		jit_end(&l->jit);
-		return (CUresult)r;
-	}
+	CUresult r = try(l);
+	jit_end(&l->jit);
+	if (r)
+		return r;
 	size_t n;
-	void *packed = image_pack(im, soft.major * 10 + soft.minor, &n);
+	void *packed = image_pack(&l->image, soft.major * 10 + soft.minor, &n);
 	if (!packed)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	free(l->out);
 	*out = l->out = packed;
 	if (size)
 		*size = n;
-	jit_end(&l->jit);
 	return CUDA_SUCCESS;
 }
 

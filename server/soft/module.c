@@ -57,7 +57,6 @@ struct function *module_function(struct module *m, const struct engine_function 
 	return f;
 }
 
-/* What a PTX assembler would refuse although it can be read. */
 static bool acceptable(const struct engine_function_info *f, struct jit *jit)
 {
 	if (f->param_bytes > PARAMETERS_MOST)
@@ -73,6 +72,15 @@ static bool acceptable(const struct engine_function_info *f, struct jit *jit)
 		next = next ? next + 2 : NULL;
 	}
 	return f->param_bytes <= PARAMETERS_MOST;
+}
+
+CUresult module_acceptable(struct engine_module *code, unsigned *count, struct jit *jit)
+{
+	struct engine_function *f;
+	for (*count = 0; code && (f = engine_function_at(code, *count)); ++*count)
+		if (!acceptable(engine_function_info(f), jit))
+			return CUDA_ERROR_INVALID_PTX;
+	return CUDA_SUCCESS;
 }
 
 CUresult module_load(
@@ -106,12 +114,10 @@ CUresult module_load(
 	}
 	m->code = code;
 	m->library = l;
-	while (code && engine_function_at(code, m->count)) {
-		if (!acceptable(engine_function_info(engine_function_at(code, m->count)), jit)) {
-			object_close(&m->object);
-			return CUDA_ERROR_INVALID_PTX;
-		}
-		m->count++;
+	CUresult wrong = module_acceptable(code, &m->count, jit);
+	if (wrong) {
+		object_close(&m->object);
+		return wrong;
 	}
 	const char *name;
 	uint64_t p;

@@ -57,6 +57,8 @@ struct library {
 /* Loads PTX texts; lock given away meanwhile. */
 CUresult module_load(
 	const struct image *im, struct context *c, struct library *l, struct jit *jit, struct module **out);
+/* Refuses what can be read but no PTX assembler would take; *count: the entries looked at. */
+CUresult module_acceptable(struct engine_module *code, unsigned *count, struct jit *jit);
 /* The function object of code inside m, made on first use. */
 struct function *module_function(struct module *m, const struct engine_function *code);
 /* What a CUfunction argument means in that context: a function, or a library's kernel. NULL: the code in

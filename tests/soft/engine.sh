@@ -49,7 +49,7 @@ for t in memory warp shape; do
 	SCUDAFS_SOFT_CHECK=all "$tmp/$t" avx2 >"$tmp/said" 2>&1 || { cat "$tmp/said"; exit 1; }
 	if grep scuda-check "$tmp/said"; then exit 1; fi
 done
-build mutate tests/soft/engine/check_mutate.c
+build mutate tests/soft/engine/check_mutate.c tests/soft/mutate.c
 "$tmp/insn" text "$tmp/insn.ptx"
 "$tmp/cluster" text >"$tmp/cluster.ptx"
 "$tmp/matrix" text >"$tmp/matrix.ptx"

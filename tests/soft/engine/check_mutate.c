@@ -2,23 +2,15 @@
 /* check_mutate COUNT[:FIRST] FILE.ptx ...: PTX arrives from a client, so whatever the text is, the engine must read,
  * decode and run it or say no, in bounded time and memory. Input number n, which depends on n and the files alone, is a
  * text changed in a few places, with pieces of the other texts in it; it is loaded, its kernels are decoded, and some of
- * them run. The sanitizers watch; a second of processor time is the most that an input may take. A file with many
- * kernels counts as many texts of one kernel each. MUTATE_LAST names a file that always holds the number of the
- * current input, MUTATE_TEXT one where its text is left.
+ * them run. A file with many kernels counts as many texts of one kernel each. tests/soft/mutate.h says who watches.
  *
  * Thread rule: one thread; the engine has its own workers. */
-#include <fcntl.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/resource.h>
-#include <sys/time.h>
-#include <time.h>
-#include <unistd.h>
 #include "server/soft/engine.h"
 #include "server/soft/memory.h"
+#include "tests/soft/mutate.h"
 
 enum {
 	MAX_FILE = 16 << 20,
@@ -27,11 +19,7 @@ enum {
 	BUFFER = 1 << 16,
 	LARGE = 32 << 10, /* from here on a file is taken kernel by kernel */
 	MAX_KERNELS = 2, /* that run */
-	GROWTH_MB = 512, /* of the process above what it had after the first inputs */
-	WARM = 64,
-	ASLEEP = 30, /* seconds of the clock: a wait without an end uses no processor time */
 };
-#define SECONDS 1.0
 
 /* A text is a head that all kernels of its file have, and a body. */
 struct piece {
@@ -40,32 +28,6 @@ struct piece {
 };
 static struct piece pieces[MAX_PIECES];
 static uint32_t npieces;
-static volatile uint64_t *current;
-
-/* What was freed is kept a while by the sanitizer; that is not memory which the engine holds. */
-const char *__asan_default_options(void);
-const char *__asan_default_options(void)
-{
-	return "quarantine_size_mb=16";
-}
-
-static uint64_t state;
-static uint32_t random_below(uint32_t n)
-{
-	state ^= state << 13;
-	state ^= state >> 7;
-	state ^= state << 17;
-	return n ? (uint32_t)(state >> 20) % n : 0;
-}
-
-/* Neighbouring numbers must not give similar sequences. */
-static void seed(uint64_t n)
-{
-	n += 0x9e3779b97f4a7c15ull;
-	n = (n ^ n >> 30) * 0xbf58476d1ce4e5b9ull;
-	n = (n ^ n >> 27) * 0x94d049bb133111ebull;
-	state = (n ^ n >> 31) | 1;
-}
 
 static bool is_break(char c)
 {
@@ -195,43 +157,6 @@ static void run(struct engine_module *m, uint64_t buffer)
 		launch(engine_function_at(m, n <= MAX_KERNELS ? k : random_below(n)), buffer);
 }
 
-static double cpu_seconds(void)
-{
-	struct timespec t;
-	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
-	return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
-}
-
-static long resident_mb(void)
-{
-	long pages = 0, total;
-	FILE *f = fopen("/proc/self/statm", "r");
-	if (!f || fscanf(f, "%ld %ld", &total, &pages) != 2)
-		pages = -1;
-	if (f)
-		fclose(f);
-	return pages < 0 ? -1 : pages * (sysconf(_SC_PAGESIZE) >> 10) >> 10;
-}
-
-static void too_long(int sig)
-{
-	(void)sig;
-	char line[128];
-	int n = snprintf(line, sizeof line, "FAILED input %llu takes more than %.1f s of the processor or %d s of time\n",
-		(unsigned long long)*current, SECONDS, ASLEEP);
-	if (write(STDOUT_FILENO, line, (size_t)n) == n)
-		abort(); /* with a core, or a debugger's place */
-	_exit(1);
-}
-
-static void watch(double seconds)
-{
-	struct itimerval t = {
-		.it_value = {(time_t)seconds, (suseconds_t)((seconds - (double)(time_t)seconds) * 1e6)}};
-	setitimer(ITIMER_PROF, &t, NULL);
-	alarm(t.it_value.tv_sec ? ASLEEP : 0);
-}
-
 static void add_piece(const char *head, size_t head_n, const char *body, size_t n)
 {
 	if (npieces < MAX_PIECES && n && head_n + n < MAX_TEXT)
@@ -279,26 +204,11 @@ static bool try(const char *text, size_t len, uint64_t buffer, struct engine_err
 	return ok;
 }
 
-static void keep(const char *name, const char *text, size_t n)
-{
-	FILE *f = name ? fopen(name, "w") : NULL;
-	if (f) {
-		fwrite(text, 1, n, f);
-		fclose(f);
-	}
-}
-
 int main(int argc, char **argv)
 {
-	unsigned count = argc > 1 ? (unsigned)atoi(argv[1]) : 100, loaded = 0;
-	const char *colon = argc > 1 ? strchr(argv[1], ':') : NULL, *last = getenv("MUTATE_LAST");
-	uint64_t first = colon ? strtoull(colon + 1, NULL, 10) : 0;
-	int fd = last ? open(last, O_RDWR | O_CREAT | O_TRUNC, 0600) : -1;
-	if (fd >= 0 && ftruncate(fd, 8))
-		return 1;
-	current = mmap(NULL, 8, PROT_READ | PROT_WRITE, fd < 0 ? MAP_PRIVATE | MAP_ANONYMOUS : MAP_SHARED, fd, 0);
+	struct rounds rounds = rounds_begin(argc > 1 ? argv[1] : NULL);
 	static char text[MAX_TEXT];
-	if (current == MAP_FAILED || soft_mem_init((size_t)256 << 20))
+	if (soft_mem_init((size_t)256 << 20))
 		return 1;
 	engine_init(1);
 	engine_set_printf_fifo(4096);
@@ -309,11 +219,9 @@ int main(int argc, char **argv)
 			printf("FAILED %s: nothing to read\n", argv[a]);
 			return 1;
 		}
-	signal(SIGPROF, too_long);
-	signal(SIGALRM, too_long);
 	for (uint32_t i = 0; i < npieces; i++) { /* what is not changed has to load, or the rest says nothing */
 		const struct piece *p = &pieces[i];
-		if (first && i)
+		if (rounds.first && i)
 			break;
 		memcpy(text, p->head, p->head_n);
 		memcpy(text + p->head_n, p->body, p->n);
@@ -323,33 +231,17 @@ int main(int argc, char **argv)
 			return 1;
 		}
 	}
-	long before = 0;
-	double longest = 0;
-	for (uint64_t i = first; npieces && i < first + count; i++) {
-		*current = i;
-		seed(i);
+	while (npieces && rounds_next(&rounds)) {
 		const struct piece *p = &pieces[random_below(npieces)];
 		memcpy(text, p->head, p->head_n);
 		memcpy(text + p->head_n, p->body, p->n);
 		size_t len = p->head_n + p->n;
 		for (unsigned k = 1 + random_below(3); k && len; k--)
 			len = mutate(text, len);
-		keep(getenv("MUTATE_TEXT"), text, len);
-		double start = cpu_seconds();
-		watch(SECONDS);
-		loaded += try(text, len, buffer, &error);
-		watch(0);
-		double took = cpu_seconds() - start;
-		longest = took > longest ? took : longest;
-		if (i - first < WARM)
-			before = resident_mb();
-		else if (i % 16 == 0 && resident_mb() > before + GROWTH_MB) {
-			printf("FAILED input %llu: %ld MiB in use, %ld before\n", (unsigned long long)i,
-				resident_mb(), before);
-			return 1;
-		}
+		rounds_keep(text, len);
+		rounds_start(&rounds);
+		rounds_end(&rounds, try(text, len, buffer, &error));
 	}
-	printf("%u changed texts, %u of them loaded and ran or failed as they should; %.0f ms at most, %ld MiB\n",
-		count, loaded, longest * 1e3, resident_mb());
+	rounds_report(&rounds, "texts");
 	return 0;
 }
