@@ -148,11 +148,8 @@ static void formatted(struct text *t, const char *spec, uint64_t v, char conv, s
 	} else if (conv == 's') {
 		size_t len = device_text(v, MAX_TEXT);
 		char *s = v && len ? strndup((const char *)v, len) : NULL;
-		const char *shown = v ? "" : "(null)";
-		if (s)
-			shown = s;
-		n = snprintf(b, sizeof b, spec, shown);
-		if (s && n >= (int)sizeof b && !strcmp(spec, "%s")) {
+		n = snprintf(b, sizeof b, spec, s ? s : v ? "" : "(null)");
+		if (s && n >= (int)sizeof b && spec[1] == 's') {
 			add(t, s, len);
 			n = 0;
 		}

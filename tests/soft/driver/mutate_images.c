@@ -256,6 +256,23 @@ static size_t damage(char *s, size_t n)
 /* ---- what a client's image goes through */
 
 static CUdeviceptr buffer;
+static bool dead; /* a kernel stepped out, as a changed one may: nothing of the context works any more */
+
+/* Success, as long as there is a context. */
+#define SURE(call)                                                                                           \
+	do {                                                                                                 \
+		CUresult sure_ = (call);                                                                     \
+		CHECK(!sure_ || dead);                                                                       \
+	} while (0)
+
+static void start(void)
+{
+	if (dead)
+		OK(cuDevicePrimaryCtxReset_v2(0));
+	dead = false;
+	device_up();
+	OK(cuMemAlloc_v2(&buffer, 1 << 16));
+}
 
 static void use(CUmodule m)
 {
@@ -279,7 +296,7 @@ static void use(CUmodule m)
 		if (k == 2 || size > 8)
 			return;
 	if (!cuLaunchKernel(f[0], 1, 1, 1, 32, 1, 1, 0, NULL, v, NULL))
-		OK(cuCtxSynchronize());
+		dead = cuCtxSynchronize() != CUDA_SUCCESS;
 }
 
 static bool load(const void *code)
@@ -299,7 +316,7 @@ static bool load(const void *code)
 	else if (!r && m)
 		use(m);
 	if (!r)
-		OK(library ? cuLibraryUnload(l) : cuModuleUnload(m));
+		SURE(library ? cuLibraryUnload(l) : cuModuleUnload(m));
 	free(exact);
 	return !r;
 }
@@ -370,10 +387,11 @@ static bool link_it(const char *s, const size_t *size, unsigned parts)
 		CUmodule m;
 		OK(cuModuleLoadData(&m, out));
 		use(m);
-		OK(cuModuleUnload(m));
-		ok &= load_whole(out, n);
+		SURE(cuModuleUnload(m));
+		if (!dead)
+			ok &= load_whole(out, n);
 	}
-	OK(cuLinkDestroy(l));
+	SURE(cuLinkDestroy(l));
 	return ok && done;
 }
 
@@ -390,8 +408,11 @@ static bool round_of(char *s)
 	}
 	rounds_keep(s, n);
 	bool ok = parts == 1 && load_whole(s, n);
-	ok |= load_wrapped(s, size, parts);
-	return link_it(s, size, parts) || ok;
+	if (!dead)
+		ok |= load_wrapped(s, size, parts);
+	if (!dead)
+		ok |= link_it(s, size, parts);
+	return ok;
 }
 
 int main(int argc, char **argv)
@@ -400,8 +421,7 @@ int main(int argc, char **argv)
 	setenv("SCUDAFS_SOFT_WORKERS", "1", 0);
 	setenv("SCUDAFS_SOFT_MEMORY", "256M", 0);
 	setenv("SCUDAFS_SOFT_TIME_LIMIT", "1", 0);
-	device_up();
-	OK(cuMemAlloc_v2(&buffer, 1 << 16));
+	start();
 	fill_pool();
 	char *s = malloc((size_t)MAX_IMAGE * (MAX_PARTS + 1));
 	CHECK(s);
@@ -409,6 +429,8 @@ int main(int argc, char **argv)
 	while (rounds_next(&r)) {
 		rounds_start(&r);
 		rounds_end(&r, round_of(s));
+		if (dead)
+			start();
 	}
 	free(s);
 	rounds_report(&r, "images");
