@@ -61,7 +61,8 @@ static void fill(struct record *r, struct call *c, struct thread *t, enum frame_
 {
 	struct context *ctx = t->current;
 	*r = (struct record){.bytes = t->out, .head_len = (uint32_t)c->out.len, .kind = (uint8_t)kind,
-		.flags = t->ptds ? FRAME_PTDS : 0, .call = (uint16_t)c->id, .thread = t->id,
+		.flags = (uint8_t)((t->ptds ? FRAME_PTDS : 0) | (kind == FRAME_WAIT && upcall_inside() ? FRAME_ASIDE : 0)),
+		.call = (uint16_t)c->id, .thread = t->id,
 		.ctx = ctx && atomic_load_explicit(&ctx->alive, memory_order_relaxed) ?
 				(uint64_t)(uintptr_t)ctx->handle : 0,
 		.bulk = c->bulk, .bulk_len = c->bulk_len, .bulk_at = c->bulk_at, .bulk_held = c->bulk_held};

@@ -344,13 +344,31 @@ static void aside_release(struct aside *a)
 		free(a);
 }
 
+/* In pieces that the server can take out of the bytes that wait, when a post is stuck in its driver (docs/protocol.md, section 3). */
+static CUresult send_aside(const struct copy *k)
+{
+	CUresult r = CUDA_SUCCESS;
+	uint64_t seq;
+
+	if (!k->linear || k->w <= COPY_ASIDE_PIECE)
+		return send_bytes(k, COPY_ASIDE, NULL, false, &seq);
+	for (size_t at = 0; !r && at < k->w; at += COPY_ASIDE_PIECE) {
+		struct copy part = *k;
+
+		part.src.address += at;
+		part.dst.address += at;
+		part.w = k->w - at < COPY_ASIDE_PIECE ? k->w - at : COPY_ASIDE_PIECE;
+		r = send_bytes(&part, COPY_ASIDE, NULL, false, &seq);
+	}
+	return r;
+}
+
 static void run_aside(void *arg)
 {
 	struct aside *a = arg;
 	struct thread *t = thread_self();
 	struct context *was = t ? t->current : NULL;
 	CUresult r = CUDA_ERROR_OUT_OF_MEMORY;
-	uint64_t seq;
 
 	if (t) {
 		t->current = a->context;
@@ -358,7 +376,7 @@ static void run_aside(void *arg)
 			copy_in_program(&a->copy);
 			r = CUDA_SUCCESS;
 		} else if (a->copy.src.type == CU_MEMORYTYPE_HOST) {
-			r = send_bytes(&a->copy, COPY_ASIDE, NULL, false, &seq);
+			r = send_aside(&a->copy);
 		} else {
 			r = fetch_bytes(&a->copy, COPY_ASIDE, NULL);
 		}

@@ -99,7 +99,7 @@ static struct name *_Atomic names;
 
 static struct name *name_of(const void *given)
 {
-	struct name *n = handle_type(given) ? NULL : atomic_load_explicit(&names, memory_order_acquire);
+	struct name *n = atomic_load_explicit(&names, memory_order_acquire);
 
 	while (n && n->given != given)
 		n = n->next;
@@ -108,7 +108,7 @@ static struct name *name_of(const void *given)
 
 static const void *own_name(const void *h)
 {
-	struct name *n = name_of(h);
+	struct name *n = well_formed(handle_type(h), h) ? NULL : name_of(h);
 
 	return n ? atomic_load_explicit(&n->own, memory_order_acquire) : h;
 }
@@ -266,7 +266,7 @@ void handle_drop_owner(CUcontext owner)
 
 bool handle_rename(unsigned type, const void *h, const void *name)
 {
-	bool fit = live_entry(type, h) && !handle_type(name);
+	bool fit = live_entry(type, h) && !well_formed(handle_type(name), name);
 	struct name *n;
 
 	pthread_mutex_lock(&table.lock);

@@ -84,8 +84,13 @@ bool exec_bulk(struct exec *x, void *p, size_t n)
 		return false;
 	if (!n)
 		return true;
-	input_take(x->session, p, n);
 	x->bulk_left -= n;
+	if (x->aside) {
+		memcpy(p, x->aside, n);
+		x->aside += n;
+		return true;
+	}
+	input_take(x->session, p, n);
 	if (!x->bulk_left)
 		baton_bulk_taken(x);
 	return true;

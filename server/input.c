@@ -144,9 +144,16 @@ static bool make_room(struct session *s)
 	return true;
 }
 
-/* A POST may be stuck in the driver behind a host function whose end the program has told, but in bytes
- * that nobody reads before the POST is through. So the reader looks through the frames that wait for those
- * that bypass the ordered stream, deals with them and leaves a mark. */
+/* A record of a thread that runs an upcall, which is whole in the buffer: it is run now. */
+static bool scan_record(struct session *s, const struct frame *f, uint64_t at)
+{
+	return f->kind == FRAME_WAIT && f->flags & FRAME_ASIDE && atomic_load(&s->upcalls_waiting) && f->call < s->calls &&
+		f->head_len + f->bulk_len <= s->input_len - at && aside_run(s, f, s->input + at);
+}
+
+/* A POST may be stuck in the driver behind a host function whose end the program has told, or for which it asks
+ * something, but in bytes that nobody reads before the POST is through. So the reader looks through the frames that
+ * wait for those that bypass the ordered stream, deals with them and leaves a mark. */
 void input_scan(struct session *s)
 {
 	struct frame f;
@@ -164,12 +171,12 @@ void input_scan(struct session *s)
 		/* A bad frame is for the baton's holder to find. */
 		if (frame_check(&f, true, NULL))
 			break;
-		if (f.kind != FRAME_PING && f.kind != FRAME_UPCALL_DONE)
-			continue;
 		if (f.kind == FRAME_UPCALL_DONE)
 			upcall_done(s, f.seq);
-		else
+		else if (f.kind == FRAME_PING)
 			pings++, ping = f.seq;
+		else if (!scan_record(s, &f, at + sizeof f))
+			continue;
 		f.kind = FRAME_SCANNED;
 		memcpy(s->input + at, &f, sizeof f);
 		s->scanned++;
@@ -194,6 +201,17 @@ static bool was_scanned(struct session *s, const struct frame *f)
 	return was;
 }
 
+/* Records come in the order of their numbers, those that were taken ahead too. */
+static void record_counts(struct session *s, const struct frame *f)
+{
+	if (f->seq != s->next_seq)
+		session_end(s, CUDA_ERROR_MPS_CLIENT_TERMINATED, "bad frame: record %llu where %llu was due",
+				(unsigned long long)f->seq, (unsigned long long)s->next_seq);
+	hop(HOP_SERVER_TAKEN, f->seq);
+	s->next_seq++;
+	atomic_fetch_add_explicit(&s->report->records, 1, memory_order_relaxed);
+}
+
 bool input_record(struct session *s, struct frame *f, bool block)
 {
 	const char *why;
@@ -202,8 +220,12 @@ bool input_record(struct session *s, struct frame *f, bool block)
 		if (!block && !input_there(s))
 			return false;
 		take_header(s, f);
-		if (was_scanned(s, f))
+		if (was_scanned(s, f)) {
+			if (f->flags & FRAME_ASIDE)
+				record_counts(s, f);
+			input_skip(s, f->head_len + f->bulk_len);
 			continue;
+		}
 		if (frame_check(f, true, &why))
 			session_end(s, CUDA_ERROR_MPS_CLIENT_TERMINATED, "bad frame: %s (%s)", why,
 					frame_kind_name(f->kind));
@@ -226,19 +248,13 @@ bool input_record(struct session *s, struct frame *f, bool block)
 			session_end(s, CUDA_ERROR_MPS_CLIENT_TERMINATED, "bad frame: %s in a session",
 					frame_kind_name(f->kind));
 		}
-		if (f->seq != s->next_seq)
-			session_end(s, CUDA_ERROR_MPS_CLIENT_TERMINATED,
-					"bad frame: record %llu where %llu was due",
-					(unsigned long long)f->seq, (unsigned long long)s->next_seq);
-		hop(HOP_SERVER_TAKEN, f->seq);
-		s->next_seq++;
+		record_counts(s, f);
 		if ((f->kind == FRAME_HELLO) == s->greeted)
 			session_end(s, CUDA_ERROR_MPS_CLIENT_TERMINATED, "bad frame: %s", s->greeted ?
 					"a second HELLO" : "a record before HELLO");
 		if (s->greeted && f->kind != FRAME_THREAD_END && f->call >= s->calls)
 			session_end(s, CUDA_ERROR_MPS_CLIENT_TERMINATED, "bad frame: call %u of %u",
 					f->call, s->calls);
-		atomic_fetch_add_explicit(&s->report->records, 1, memory_order_relaxed);
 		return true;
 	}
 }

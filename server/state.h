@@ -126,6 +126,10 @@ void baton_hand(struct session *s, const struct frame *f);
 /* The bulk of a WAIT has been taken: others may go on. */
 void baton_bulk_taken(struct exec *x);
 
+/* ---- aside.c ---- */
+/* Runs a record of an upcall's thread out of its turn: header, head and bulk are at p. False without memory. */
+bool aside_run(struct session *s, const struct frame *f, const uint8_t *body);
+
 /* ---- exec.c ---- */
 /* Runs the record of x, whose head and buffers are set. */
 CUresult exec_run(struct exec *x);

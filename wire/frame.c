@@ -65,7 +65,8 @@ int frame_check(const struct frame *f, bool to_server, const char **why)
 		return refuse(why, "bulk too long");
 	if (f->kind == FRAME_UPCALL && f->head_len + f->bulk_len > LIMIT_UPCALL - sizeof *f)
 		return refuse(why, "upcall too long");
-	if (f->flags & ~(f->kind == FRAME_WAIT ? FRAME_PTDS | FRAME_PACE : record ? FRAME_PTDS : f->kind == FRAME_REPLY ? FRAME_MORE | FRAME_CHANGED :
+	if (f->flags & ~(f->kind == FRAME_WAIT ? FRAME_PTDS | FRAME_PACE | FRAME_ASIDE :
+			record ? FRAME_PTDS : f->kind == FRAME_REPLY ? FRAME_MORE | FRAME_CHANGED :
 			f->kind == FRAME_OUTPUT ? FRAME_STDERR | FRAME_LOG : 0))
 		return refuse(why, "unknown flags");
 	if (record && !f->thread)

@@ -58,6 +58,7 @@ enum frame_flags {
 	FRAME_MORE = 2,             /* REPLY: `deliveries` DATA transfers were sent ahead of it */
 	FRAME_STDERR = 4,           /* OUTPUT: for standard error instead */
 	FRAME_LOG = 32,             /* OUTPUT: a message of the driver's log instead: a byte, its level, and its text */
+	FRAME_ASIDE = 64,           /* WAIT of a thread that runs an UPCALL: may go ahead of records that wait behind a POST that is stuck in the driver */
 	FRAME_PACE = 16,            /* WAIT that asks nothing: its REPLY, without failures or deliveries, says that its turn has come */
 	FRAME_CHANGED = 8,          /* REPLY that may tell of work's end: memory used in place (wire/mirror.h) has changed */
 };

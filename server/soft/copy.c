@@ -153,6 +153,13 @@ static CUresult stage(struct work_copy *k)
 	return CUDA_SUCCESS;
 }
 
+static bool of_the_host(const void *p)
+{
+	struct allocation a;
+	return !allocation_find((uintptr_t)p, &a) || a.kind == ALLOCATION_PINNED || a.kind == ALLOCATION_REGISTERED;
+}
+
+/* A copy between two places of the host's memory is synchronous, as CUDA says. */
 CUresult copy_submit(struct stream *s, struct work *w, const struct copy_sides *sides, bool async)
 {
 	const struct work_copy *k = &w->copy;
@@ -162,7 +169,7 @@ CUresult copy_submit(struct stream *s, struct work *w, const struct copy_sides *
 		return stream_submit_wait(s, w);
 	if (s->capture)
 		return stream_submit(s, w, NULL);
-	if (sides->dst_pageable)
+	if (sides->dst_pageable || (of_the_host(k->src) && of_the_host(k->dst)))
 		return stream_submit_wait(s, w);
 	if (sides->src_pageable) {
 		if (stream_idle(s) || k->width * k->height * k->depth > STAGED_MOST)

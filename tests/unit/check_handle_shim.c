@@ -59,7 +59,7 @@ END_TEST
 
 START_TEST(renamed)
 {
-	const void *given = (void *)0x7fff00001000, *other = (void *)0x7fff00002000;
+	const void *given = (void *)0x7fff00001000, *other = (void *)0x8000000100002000;
 	void *a = handle_new(HANDLE_CUgraphExec), *b = handle_new(HANDLE_CUgraphExec);
 
 	ck_assert(!handle_live(HANDLE_CUgraphExec, given));

@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Records that are run out of their turn. A POST may block in the driver until a host function has run (a copy between two places
+ * of the host's memory does), and what runs the host function at the program's end may have to ask for bytes first: its WAIT stands
+ * behind the POST. The reader takes such records out of the bytes that wait (input_scan), and one thread runs them in their order.
+ * Each is a WAIT, so the thread that sent it sends nothing before its answer.
+ *
+ * Thread rule: aside_run from the reader; one thread of ours runs the records, as exec.h says. */
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "server/state.h"
+
+#define CODE_ROOM 5             /* the reply's result, in front of what x->out holds */
+
+struct aside {
+	struct aside *next;
+	struct frame frame;
+	uint8_t body[];             /* head, bulk */
+};
+
+static struct {
+	pthread_mutex_t lock;
+	pthread_cond_t came;
+	struct aside *first, **end;
+	bool started;
+} queue = {.lock = PTHREAD_MUTEX_INITIALIZER, .came = PTHREAD_COND_INITIALIZER, .end = &queue.first};
+
+static void run(struct exec *x, struct aside *a, uint8_t *out)
+{
+	x->frame = a->frame;
+	x->bulk_left = a->frame.bulk_len;
+	x->aside = a->body + a->frame.head_len;
+	x->bulk = NULL;
+	x->bulk_len = 0;
+	msg_init(&x->in, a->body, a->frame.head_len);
+	msg_init(&x->out, out, LIMIT_HEAD - CODE_ROOM);
+	send_reply(x, exec_run(x));
+	exec_finish(x);
+}
+
+static void *runner(void *session)
+{
+	struct exec x = {.session = session};
+	uint8_t *out = malloc(LIMIT_HEAD);
+
+	if (!out)
+		session_end(session, CUDA_ERROR_OUT_OF_MEMORY, "out of memory for a thread");
+	for (;;) {
+		pthread_mutex_lock(&queue.lock);
+		while (!queue.first)
+			pthread_cond_wait(&queue.came, &queue.lock);
+		struct aside *a = queue.first;
+
+		queue.first = a->next;
+		if (!queue.first)
+			queue.end = &queue.first;
+		pthread_mutex_unlock(&queue.lock);
+		run(&x, a, out);
+		free(a);
+	}
+}
+
+/* Under the lock. */
+static bool start(struct session *s)
+{
+	pthread_t thread;
+
+	if (queue.started)
+		return true;
+	if (pthread_create(&thread, NULL, runner, s))
+		return false;
+	pthread_detach(thread);
+	return queue.started = true;
+}
+
+bool aside_run(struct session *s, const struct frame *f, const uint8_t *body)
+{
+	struct aside *a = malloc(sizeof *a + f->head_len + f->bulk_len);
+	bool ok;
+
+	if (!a)
+		return false;
+	a->next = NULL;
+	a->frame = *f;
+	memcpy(a->body, body, f->head_len + f->bulk_len);
+	pthread_mutex_lock(&queue.lock);
+	ok = start(s);
+	if (ok) {
+		*queue.end = a;
+		queue.end = &a->next;
+		pthread_cond_signal(&queue.came);
+	}
+	pthread_mutex_unlock(&queue.lock);
+	if (!ok)
+		free(a);
+	return ok;
+}
