@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Staging is a row of pieces that are used in turn: while the mount sends from some of them, others are filled. The
- * caller's thread alone copies: it is faster than any connection. When all pieces are under way it sleeps until
- * half of them are free, so that it is woken once for so much.
+/* Staging is a row of pieces that are used in turn: while the mount sends from some of them, others are filled. There
+ * are no more of them than stay in a processor's cache: four times as much cost a fifth of the bandwidth. The caller's
+ * thread alone copies: it is faster than any connection. When all pieces are under way it looks for one for a while,
+ * where there are processors enough; then it sleeps until half of them are free, so that it is woken once for so much.
  *
  * Behind staging lie the program's pinned allocations, each a mapping of its own: a free stretch goes to the first
  * that fits, and its pages go back when it is freed.
@@ -24,7 +25,7 @@
 #include "wire/limits.h"
 #include "wire/ring.h"
 
-#define PIECES 16u
+#define PIECES 8u
 #define PIECE ((size_t)256 << 10)
 #define STAGING (PIECES * PIECE)
 
@@ -217,7 +218,7 @@ static uint64_t given(void)
 static int piece_take(unsigned *piece)
 {
 	*piece = (unsigned)(arena.staged++ % PIECES);
-	if (atomic_load_explicit(&control()->sent, memory_order_acquire) >= arena.last[*piece])
+	if (ring_look(&control()->sent, arena.last[*piece]))
 		return 0;
 	return wait_sent(arena.last[(*piece + PIECES / 2 - 1) % PIECES]);
 }

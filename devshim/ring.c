@@ -294,6 +294,24 @@ int ring_wake(uint64_t batch)
 	return 0;
 }
 
+bool ring_look(const _Atomic uint64_t *v, uint64_t least)
+{
+	uint64_t end = 0;
+	for (unsigned i = 1;; i++) {
+		if (atomic_load_explicit(v, memory_order_acquire) >= least)
+			return true;
+		if (!ring.spin_ns)
+			return false;
+		if (i % LOOKS == 0 || !end) {
+			uint64_t now = spin_now_ns();
+			end = end ? end : now + ring.spin_ns;
+			if (now >= end)
+				return false;
+		}
+		spin_relax();
+	}
+}
+
 /* ---- answers ---- */
 
 static bool is_done(const struct ring_wait *w)

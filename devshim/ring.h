@@ -34,6 +34,8 @@ bool ring_put(uint64_t batch, const struct ring_wait *w, const void *p, size_t n
 /* Do threads look for their answers before they sleep? One that sleeps at once needs no ring_wake: the ioctl in
  * which it sleeps has the mount look. */
 bool ring_looks(void);
+/* Looks for *v to become `least` for as long as such threads do. True when it has. */
+bool ring_look(const _Atomic uint64_t *v, uint64_t least);
 /* The mount looks at what was put. Returns 0, or -errno: the session is over. */
 int ring_wake(uint64_t batch);
 

@@ -26,6 +26,32 @@
 #include "wire/transport.h"
 
 #define DEFAULT_PORT "9710"
+#define HERE_BUFFER (512 << 10)
+
+/* Do both ends have the same address? */
+static bool is_here(int fd)
+{
+	struct sockaddr_storage own = {0}, peer = {0};
+	socklen_t n = sizeof own, m = sizeof peer;
+
+	if (getsockname(fd, (struct sockaddr *)&own, &n) || getpeername(fd, (struct sockaddr *)&peer, &m) ||
+		own.ss_family != peer.ss_family)
+		return false;
+	if (own.ss_family == AF_INET)
+		return ((struct sockaddr_in *)&own)->sin_addr.s_addr == ((struct sockaddr_in *)&peer)->sin_addr.s_addr;
+	return own.ss_family == AF_INET6 && !memcmp(&((struct sockaddr_in6 *)&own)->sin6_addr,
+		&((struct sockaddr_in6 *)&peer)->sin6_addr, sizeof(struct in6_addr));
+}
+
+/* On its own host a connection needs no more than keeps both ends at work; what the kernel would make of it, megabytes, does
+ * not stay in the caches (docs/performance.md). */
+static int here_buffers(int fd)
+{
+	int bytes = HERE_BUFFER;
+
+	return setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &bytes, sizeof bytes) ||
+		setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &bytes, sizeof bytes) ? -errno : 0;
+}
 
 int transport_options(int fd, bool nonblocking)
 {
@@ -40,7 +66,9 @@ int transport_options(int fd, bool nonblocking)
 		return 0;
 	/* No TCP_USER_TIMEOUT: it also ends a connection whose live peer takes nothing for a while because its GPU is behind. The heartbeat tells the
 	 * two apart. */
-	return setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one) ? -errno : 0;
+	if (setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one))
+		return -errno;
+	return is_here(fd) ? here_buffers(fd) : 0;
 }
 
 bool transport_is_bye(const void *p, size_t n)

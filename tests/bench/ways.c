@@ -11,8 +11,8 @@
  *     file      sendfile() from a memfd that is the memory: the kernel copies nothing on this side
  *     slots     a copy into eight slots of a memfd, sendfile from there; a slot is free when the receiver says so
  *     two       two connections, each by a thread of its own, half of the memory each
- *     ...-u     the same through a unix socket; ...-b: through TCP with buffers of half a MiB at both ends;
- *     ...-p     TCP, with pieces of 256 KiB in place of a MiB */
+ *     ...-u     the same through a unix socket; other letters: other sizes of the socket's buffers at both ends, and of
+ *               the pieces (the table below) */
 #include <emmintrin.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -233,19 +233,22 @@ static void connection(int unix_socket, int buffer, int v[2])
 			die("TCP_NODELAY");
 }
 
-static void run(const char *way, char kind)
+static const struct { char kind; int buffer, piece; } kinds[] = {{' ', 0, MIB}, {'a', 0, MIB / 4}, {'b', MIB / 2, MIB},
+	{'c', MIB / 2, MIB / 4}, {'d', MIB / 4, MIB / 4}, {'e', MIB, MIB / 4}, {'f', MIB / 2, MIB / 8}, {'g', 2 * MIB, MIB / 4},
+	{'u', 0, MIB}};
+
+static void run(const char *way, char kind, int buffer)
 {
 	int two = !strcmp(way, "two"), by_slots = !strcmp(way, "slots"), connections = two ? TWO : 1, v[TWO][2];
 	double best = 0, sender = 0, receiver = 0;
 
 	plain = strcmp(way, "copied-nt");
-	piece = kind == 'p' ? MIB / 4 : MIB;
 	for (int k = 0; k < RUNS; k++) {
 		double used = 0;
 		pid_t child[TWO];
 
 		for (int i = 0; i < connections; i++) {
-			connection(kind == 'u', kind == 'b' ? MIB / 2 : 0, v[i]);
+			connection(kind == 'u', buffer, v[i]);
 			child[i] = fork();
 			if (child[i] < 0)
 				die("fork");
@@ -305,8 +308,10 @@ int main(void)
 
 	memory = shared(&memory_fd, ALL);
 	slots = shared(&slots_fd, SLOTS * MIB);
-	for (const char *kind = " bpu"; *kind; kind++)
+	for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++) {
+		piece = (size_t)kinds[k].piece;
 		for (size_t i = 0; i < sizeof ways / sizeof *ways; i++)
-			run(ways[i], *kind);
+			run(ways[i], kinds[k].kind, kinds[k].buffer);
+	}
 	return 0;
 }
