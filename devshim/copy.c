@@ -585,7 +585,10 @@ static CUresult on_device(const struct copy *k, bool async, CUstream stream, str
 
 	if (r)
 		return r;
-	bool post = known && k->linear && !work_capturing() &&
+	/* From pinned memory to pinned memory the driver copies itself, in its call, once the stream is there (seen on an H200): a post would hold up the server's
+	 * other records, a host function's among them. */
+	bool blocks = k->src.mirrored && k->dst.mirrored;
+	bool post = known && k->linear && !blocks && !work_capturing() &&
 		    (async ? !work_is_foreign(stream) && !work_is_full(w) : !work_is_gated(w));
 
 	r = post ? call_post(&c) : wait_for(&c);
