@@ -29,7 +29,8 @@ static const struct command commands[] = {
 		"  -l, --lazy         at once, even when programs still use it: they keep\n"
 		"                     what they have open\n"},
 	{"run", command_run,
-		"[--gpu LIST] [--mount DIR] [--server HOST[:PORT]] [--stats[=FILE]] [-o OPTION,...] -- COMMAND "
+		"[--gpu LIST] [--mount DIR] [--server HOST[:PORT]] [--stats[=FILE]] [-o OPTION,...] "
+		"-- COMMAND "
 		"[ARGUMENT...]",
 		"run a program with the GPUs of a mount",
 		"The mount is --mount DIR, else $SCUDAFS_MOUNT, else one that /proc/mounts\n"

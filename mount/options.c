@@ -147,7 +147,8 @@ static int parse_word(struct options *o, const char *word, bool sloppy)
 	}
 	return sloppy ? 0
 		      : fail(EXIT_USAGE,
-				"there is no option '%.*s' (known: key=FILE, allow_other, log=FILE, channel=fuse, "
+				"there is no option '%.*s' (known: key=FILE, allow_other, "
+				"log=FILE, channel=fuse, "
 				"compress=auto|on|off, and "
 				"those of mount(8))",
 				(int)n, word);

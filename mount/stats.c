@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The counters of the processes that `scudafs run --stats` ran, each process's in a file of its own, added up: as JSON, or as a table for people. One thread. */
+/* The counters of the processes that `scudafs run --stats` ran, each process's in a file of its own, added
+ * up: as JSON, or as a table for people. One thread. */
 #include "mount/stats.h"
 #include <dirent.h>
 #include <errno.h>
@@ -47,7 +48,8 @@ int stats_prepare(char *out)
 {
 	const char *base = getenv("XDG_RUNTIME_DIR");
 
-	snprintf(out, PATH_MAX, "%s/scudafs-stats.XXXXXX", base && *base && !access(base, W_OK) ? base : "/tmp");
+	snprintf(out, PATH_MAX, "%s/scudafs-stats.XXXXXX",
+		base && *base && !access(base, W_OK) ? base : "/tmp");
 	return mkdtemp(out) ? 0 : fail(EXIT_RUN, "%s: %m", out);
 }
 
@@ -65,7 +67,8 @@ static bool read_file(int folder, const char *name, struct sum *s)
 	close(fd);
 	if (h == MAP_FAILED)
 		return false;
-	bool good = !memcmp(h->magic, STATS_MAGIC, sizeof(h->magic)) && h->entries == stats_count && sum_init(s);
+	bool good = !memcmp(h->magic, STATS_MAGIC, sizeof(h->magic)) && h->entries == stats_count &&
+		sum_init(s);
 	if (good) {
 		s->pid = h->pid;
 		memcpy(s->command, h->command, sizeof(s->command) - 1);
@@ -141,7 +144,8 @@ static void table(const struct sum *s, size_t processes)
 {
 	unsigned *order = calloc(stats_count, sizeof(*order));
 
-	fprintf(stderr, "scudafs: %zu process%s: %" PRIu64 " round trips, %" PRIu64 " bytes sent, %" PRIu64 " received\n",
+	fprintf(stderr, "scudafs: %zu process%s: %" PRIu64 " round trips, %" PRIu64 " bytes sent, %" PRIu64
+		" received\n",
 		processes, processes == 1 ? "" : "es", s->round_trips, s->bytes_out, s->bytes_in);
 	fprintf(stderr, "%12s %12s %12s %12s\n", classes[0], classes[1], classes[2], classes[3]);
 	for (unsigned c = 0; c < STATS_CLASSES; c++)
@@ -180,7 +184,8 @@ int stats_report(const char *folder, const char *to)
 		if (read_file(dirfd(d), e->d_name, &s)) {
 			json_t *o = json_of(&s);
 			json_object_set_new(o, "pid", number(s.pid));
-			json_object_set_new(o, "command", json_stringn(s.command, strnlen(s.command, sizeof(s.command))));
+			size_t n = strnlen(s.command, sizeof(s.command));
+			json_object_set_new(o, "command", json_stringn(s.command, n));
 			json_array_append_new(processes, o);
 			sum_add(&all, &s);
 			free(s.calls);

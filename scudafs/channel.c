@@ -90,7 +90,8 @@ int channel_fd(const struct channel *c) { return c->listener >= 0 ? c->listener 
 bool channel_is_used(const struct channel *c) { return atomic_load(&c->used); }
 struct arena *channel_arena(const struct channel *c) { return c->arena; }
 
-/* The socket of the meeting keeps the mount busy, so it does not stay: wakes come through a pair of its own. */
+/* The socket of the meeting keeps the mount busy, so it does not stay: wakes come through a pair of its
+ * own. */
 static bool meet(struct channel *c, pid_t pid, uid_t uid)
 {
 	struct ucred peer;
@@ -99,7 +100,8 @@ static bool meet(struct channel *c, pid_t pid, uid_t uid)
 	int fd = accept4(c->listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 	if (fd < 0)
 		return errno == EAGAIN || errno == EINTR || errno == ECONNABORTED;
-	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &n) || peer.uid != uid || (pid && peer.pid != pid)) {
+	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &n) || peer.uid != uid ||
+		(pid && peer.pid != pid)) {
 		log_warning("process %d of user %u asked for the memory of another session", (int)peer.pid,
 			(unsigned)peer.uid);
 		close(fd);

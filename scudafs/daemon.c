@@ -187,7 +187,12 @@ static struct fuse_session *create_session(const struct mount_options *o)
 static int serve(const struct mount_options *o, const struct key *key)
 {
 	struct ops_options options = {
-		.key = key, .flags = o->session_flags, .owner = getuid(), .allow_other = o->allow_other, .ready = ready};
+		.key = key,
+		.flags = o->session_flags,
+		.owner = getuid(),
+		.allow_other = o->allow_other,
+		.ready = ready,
+	};
 	ops_init(&options);
 	rendezvous_init(o->no_channel ? NULL : o->mountpoint);
 	struct fuse_session *se = create_session(o);

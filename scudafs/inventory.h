@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The servers of this mount and the GPUs of all of them. A GPU's number is given when it is first heard of, in the order of the servers, and never
- * changes while mounted.
+/* The servers of this mount and the GPUs of all of them. A GPU's number is given when it is first heard of,
+ * in the order of the servers, and never changes while mounted.
  *
- * Thread rule: inventory_init before the first thread; then any thread. The numbers have a lock, taken before a monitor's; all else is constant. */
+ * Thread rule: inventory_init before the first thread; then any thread. The numbers have a lock, taken before
+ * a monitor's; all else is constant. */
 #pragma once
 #include <stdbool.h>
 #include "scudafs/daemon.h"

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See keeper.h. Thread rule: `lock` guards all of a keeper; a file belongs to the caller while its state is KEPT_THERE. */
+/* See keeper.h. Thread rule: `lock` guards all of a keeper; a file belongs to the caller while its state is
+ * KEPT_THERE. */
 #include "scudafs/keeper.h"
 #include <errno.h>
 #include <stdlib.h>

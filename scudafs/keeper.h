@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Files of the mount that stand for handles which programs share (wire/ctl.h). Each has a token, which its server is told ahead
- * of the open's return and again behind the last close, over the monitor connection; when that ends, so does what its files
- * stood for.
+/* Files of the mount that stand for handles which programs share (wire/ctl.h). Each has a token, which its
+ * server is told ahead of the open's return and again behind the last close, over the monitor connection;
+ * when that ends, so does what its files stood for.
  *
- * Thread rule: keeper_open and keeper_close from any thread; the others are the monitor thread's. `done` is called without a
- * lock, by either. */
+ * Thread rule: keeper_open and keeper_close from any thread; the others are the monitor thread's. `done` is
+ * called without a lock, by either. */
 #pragma once
 #include <pthread.h>
 #include <stdbool.h>

@@ -41,7 +41,8 @@ const struct monitor_view *monitor_lock(struct monitor *m);
 void monitor_unlock(struct monitor *m);
 /* Somebody reads values: a newer snapshot is asked for. */
 void monitor_touch(struct monitor *m);
-/* A file for a shared handle: asks the server to keep what it will stand for, see keeper.h; and its last close. */
+/* A file for a shared handle: asks the server to keep what it will stand for, see keeper.h; and its last
+ * close. */
 void monitor_keep(struct monitor *m, struct kept *file);
 void monitor_drop(struct monitor *m, struct kept *file);
 /* A snapshot has come. */

@@ -218,7 +218,8 @@ struct content {
 	size_t len;
 	fuse_req_t req;
 	bool bad;
-	struct monitor *monitor;    /* a file for a shared handle: whose server keeps it, and the file of both */
+	struct monitor *monitor;    /* a file for a shared handle: whose server keeps it, and the file of
+	                             * both */
 	struct kept *kept;
 };
 

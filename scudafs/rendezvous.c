@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* To bind a socket is to use our own mount, and a thread that waits for its own process cannot be killed while
- * that process is the one to answer. So one thread does it, with a table of descriptors of its own in which the
- * FUSE device is not: when the daemon is killed the other threads' table goes, the kernel ends the connection,
- * and the thread gets an error. It has a working folder of its own, too, since a socket's name must be short.
+/* To bind a socket is to use our own mount, and a thread that waits for its own process cannot be killed
+ * while that process is the one to answer. So one thread does it, with a table of descriptors of its own in
+ * which the FUSE device is not: when the daemon is killed the other threads' table goes, the kernel ends the
+ * connection, and the thread gets an error. It has a working folder of its own, too, since a socket's name
+ * must be short.
  *
  * Thread rule: `lock` is held during an exchange with the thread; `broken` when it is no more. */
 #include "scudafs/rendezvous.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Sockets in the mount itself, through which a session's memory is handed to its program: they are found from
- * any container that sees the mount, whatever namespaces it has. One exists only from a program's question to its
- * answer, because a bound socket keeps the mount busy.
+ * any container that sees the mount, whatever namespaces it has. One exists only from a program's question to
+ * its answer, because a bound socket keeps the mount busy.
  *
  * Thread rule: rendezvous_init before the loop starts; then any thread. */
 #pragma once

@@ -43,7 +43,8 @@ static unsigned low_of(uint64_t node) { return node & 0xff; }
 const struct entry *tree_entry(uint64_t node)
 {
 	unsigned i = low_of(node) - FIRST;
-	if (low_of(node) < FIRST || i >= tree_entry_count || !tree_entries[i].show || tree_entries[i].in != folder_of(node))
+	if (low_of(node) < FIRST || i >= tree_entry_count || !tree_entries[i].show ||
+		tree_entries[i].in != folder_of(node))
 		return NULL;
 	return &tree_entries[i];
 }
@@ -109,7 +110,8 @@ bool tree_socket(uint64_t folder, const char *name, unsigned *session)
 {
 	char number[16];
 	size_t n = strcspn(name, ".");
-	if (folder_of(folder) != SESSIONS || !tree_is_folder(folder) || strcmp(name + n, ".channel") || n >= sizeof(number))
+	if (folder_of(folder) != SESSIONS || !tree_is_folder(folder) || strcmp(name + n, ".channel") ||
+		n >= sizeof(number))
 		return false;
 	memcpy(number, name, n);
 	number[n] = '\0';
@@ -163,7 +165,8 @@ static uint64_t lookup_handle(uint64_t folder, const char *name)
 	unsigned long long session;
 	unsigned server;
 	char back[24];
-	if ((folder_of(folder) != ROOT && folder_of(folder) != SERVER) || sscanf(name, "%16llx", &session) != 1)
+	if ((folder_of(folder) != ROOT && folder_of(folder) != SERVER) ||
+		sscanf(name, "%16llx", &session) != 1)
 		return 0;
 	snprintf(back, sizeof(back), "%llx", session);
 	if (strcmp(name, back) || !(session & SESSION_NODE) || !relay_server(session, &server))
@@ -211,7 +214,9 @@ static int list_objects(uint64_t folder, bool (*each)(void *arg, const char *nam
 	if (f == ROOT || f == BY_UUID)
 		for (unsigned i = 0; i < inventory_gpus(); i++) {
 			uint64_t link = node_of(BY_UUID, i, LINK);
-			if (!inventory_gpu(i, &g, &p) || (f == BY_UUID && lookup_object(folder, g.uuid) != link))
+			if (!inventory_gpu(i, &g, &p))
+				continue;
+			if (f == BY_UUID && lookup_object(folder, g.uuid) != link)
 				continue;
 			snprintf(name, sizeof(name), "gpu%u", i);
 			if (!each(arg, f == ROOT ? name : g.uuid, f == ROOT ? node_of(GPU, i, FOLDER) : link))

@@ -1,18 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The table of what is in the folders of the tree, and how each value is printed. A value that is not known is a file that does not exist.
+/* The table of what is in the folders of the tree, and how each value is printed. A value that is not known
+ * is a file that does not exist.
  *
  * Thread rule: constant; `show` may be called from any thread. */
 #pragma once
 #include <stdbool.h>
 #include <stdio.h>
 
-enum folder { ROOT, SERVERS, SERVER, GPU, MEMORY, UTILIZATION, TEMPERATURE, POWER, CLOCKS, PCIE, ECC, BY_UUID, STATS,
-	SESSIONS, SESSION };
+enum folder {
+	ROOT, SERVERS, SERVER, GPU, MEMORY, UTILIZATION, TEMPERATURE, POWER, CLOCKS, PCIE, ECC, BY_UUID,
+	STATS, SESSIONS, SESSION
+};
 
 struct entry {
 	enum folder in;
 	const char *name;
-	int (*show)(FILE *f, unsigned object);  /* NULL: a folder, or the session node. Returns 0, or -ENOENT: unknown now */
+	int (*show)(FILE *f, unsigned object);  /* NULL: a folder, or the session node. Returns 0, or -ENOENT:
+	                                         * unknown now */
 	enum folder folder;                     /* ROOT: the session node */
 	bool word;                              /* a word, even when it happens to be all digits */
 };

@@ -42,7 +42,8 @@ static struct name name_of(const uint8_t d[DIGEST], const char *suffix)
 
 void cache_default(char *out, size_t cap)
 {
-	const char *given = getenv("CACHE_DIRECTORY"), *xdg = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
+	const char *given = getenv("CACHE_DIRECTORY");
+	const char *xdg = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
 
 	*out = 0;
 	if (given && *given == '/')

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Device addresses are the same numbers in the program and in its session. A program's own mappings lie at
- * the top of its address space, and so would the driver's in the session; where the two collide, the
- * program could not reserve the range. So a session first fills every hole from FENCE_LOW up with
- * inaccessible pages: whatever the driver maps then comes to lie below, where programs have nothing. The
- * pages cost no memory.
+ * the top of its address space, and so would the driver's in the session; where the two collide, the program
+ * could not reserve the range. So a session first fills every hole from FENCE_LOW up with inaccessible pages:
+ * whatever the driver maps then comes to lie below, where programs have nothing. The pages cost no memory.
  *
- * Thread rule: fence_build once, while the process has one thread; what it has filled does not change after it.
- * Of fence_open and fence_close the caller sees to it that two do not concern the same pages. */
+ * Thread rule: fence_build once, while the process has one thread; what it has filled does not change after
+ * it. Of fence_open and fence_close the caller sees to it that two do not concern the same pages. */
 #include "server/fence.h"
 
 #include <errno.h>

@@ -2,8 +2,8 @@
 /* Two chained hash tables over one array of entries. Entries are named by index, so that the array may grow.
  * Each thread remembers the handles that it looked up last, which for launches are the same again and again.
  *
- * Thread rule: one mutex, held for a lookup only. What a thread remembers is its own, and nothing any more when
- * `removed` has moved. */
+ * Thread rule: one mutex, held for a lookup only. What a thread remembers is its own, and nothing any more
+ * when `removed` has moved. */
 #include "server/handle.h"
 
 #include <pthread.h>

@@ -35,7 +35,9 @@ struct greeting {
 /* Both descriptions share one numbering here: NVML's calls follow the driver's. */
 const struct serve_entry *call_entry(uint16_t id)
 {
-	return id == NO_CALL ? NULL : call_is_nvml(id) ? &nvml_serve_table[id - serve_count] : &serve_table[id];
+	if (id == NO_CALL)
+		return NULL;
+	return call_is_nvml(id) ? &nvml_serve_table[id - serve_count] : &serve_table[id];
 }
 
 bool call_is_nvml(uint16_t id)

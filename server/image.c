@@ -203,7 +203,8 @@ static size_t join(char *entry, size_t cap, const char *name, const struct attri
 	return same;
 }
 
-/* Ends the name where it ends. True, and the attributes, when they are of this machine and device and whole. */
+/* Ends the name where it ends. True, and the attributes, when they are of this machine and device and
+ * whole. */
 static bool split(char *entry, int device, struct attributes *a)
 {
 	char *p = strchr(entry, '\t'), *end;

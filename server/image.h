@@ -30,8 +30,8 @@ void image_keep(const struct image *i);
 void image_finish(struct image *i);
 
 /* A kernel's attributes on a device before a program changes any. They are an image's, a device's and a
- * driver's, so they are kept with the name, and a later load need not make the driver load the kernel, which it
- * otherwise does at the first launch, and waits for the device then. */
+ * driver's, so they are kept with the name, and a later load need not make the driver load the kernel, which
+ * it otherwise does at the first launch, and waits for the device then. */
 struct attributes {
 	int device;         /* the driver's ordinal; -1: nothing is known */
 	uint32_t known;     /* bit i: value[i] */

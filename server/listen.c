@@ -74,7 +74,8 @@ static struct {
 
 /* ---- children ---- */
 
-/* What every child does first: nothing of the listener stays open but stderr and what it keeps (-1: one only). */
+/* What every child does first: nothing of the listener stays open but stderr and what it keeps (-1: one
+ * only). */
 static void child_begin(int keep, int also, const char *name)
 {
 	int first = also < 0 || keep < also ? keep : also, second = first == keep ? also : keep;
@@ -98,7 +99,9 @@ static void child_begin(int keep, int also, const char *name)
 static void monitor_order(enum monitor_order_kind kind, unsigned value, int fd)
 {
 	struct monitor_order order = {.kind = kind, .value = value};
-	int r = l.monitor_fd < 0 ? 0 : fds_send(l.monitor_fd, &order, sizeof order, &fd, fd >= 0, MSG_DONTWAIT);
+	if (l.monitor_fd < 0)
+		return;
+	int r = fds_send(l.monitor_fd, &order, sizeof order, &fd, fd >= 0, MSG_DONTWAIT);
 
 	if (r)
 		log_errno(r, "the monitor does not listen: %m");
@@ -298,7 +301,10 @@ static void session_start(struct pending *p)
 		pending_refuse(p, CUDA_ERROR_OUT_OF_MEMORY, "the server is out of memory");
 		return;
 	}
-	*c = (struct child){.id = ++l.last_id, .report = report, .share = -1, .key = p->preamble.flags & PREAMBLE_TLS,
+	*c = (struct child){.id = ++l.last_id,
+		.report = report,
+		.share = -1,
+		.key = p->preamble.flags & PREAMBLE_TLS,
 		.start = transport_now_ms()};
 	memcpy(c->peer, p->peer, sizeof c->peer);
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair))
@@ -316,10 +322,19 @@ static void session_start(struct pending *p)
 		return;
 	}
 	if (!c->pid) {
-		struct session_start start = {.id = c->id, .fd = p->fd, .share = pair[1], .report = report,
-				.driver = l.snapshot.choice, .cache = l.options->cache, .preamble = p->preamble.flags,
-			.fence = l.options->fence, .may_change = l.options->may_change, .snapshot = l.snapshot.blob,
-					.snapshot_len = l.snapshot.blob_len};
+		struct session_start start = {
+			.id = c->id,
+			.fd = p->fd,
+			.share = pair[1],
+			.report = report,
+			.driver = l.snapshot.choice,
+			.cache = l.options->cache,
+			.preamble = p->preamble.flags,
+			.fence = l.options->fence,
+			.may_change = l.options->may_change,
+			.snapshot = l.snapshot.blob,
+			.snapshot_len = l.snapshot.blob_len,
+		};
 
 		if (p->preamble.flags & PREAMBLE_TLS) {
 			start.keys = l.keys;
@@ -563,7 +578,8 @@ static void turn(void)
 
 static int open_socket(const char *text)
 {
-	return address_listen(text, l.options->socket_mode, l.options->socket_group, l.sockets, &l.socket_count);
+	const struct options *o = l.options;
+	return address_listen(text, o->socket_mode, o->socket_group, l.sockets, &l.socket_count);
 }
 
 static int open_sockets(void)

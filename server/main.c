@@ -111,7 +111,8 @@ static int parse(int argc, char **argv, struct options *o)
 		{"listen", required_argument, NULL, 'l'}, {"keys", required_argument, NULL, 'k'},
 		{"driver", required_argument, NULL, 'd'}, {"insecure-no-auth", no_argument, NULL, 'i'},
 		{"socket-mode", required_argument, NULL, 'o'}, {"socket-group", required_argument, NULL, 'g'},
-		{"cache", required_argument, NULL, 'm'}, {"ready-fd", required_argument, NULL, 'r'}, {"no-fence", no_argument, NULL, 'f'},
+		{"cache", required_argument, NULL, 'm'}, {"ready-fd", required_argument, NULL, 'r'},
+		{"no-fence", no_argument, NULL, 'f'},
 		{"allow-changes", no_argument, NULL, 'c'}, {"check", required_argument, NULL, 'C'},
 		{"help", no_argument, NULL, 'h'}, {"version", no_argument, NULL, 'v'}, {0}};
 	int c;

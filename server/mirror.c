@@ -421,8 +421,8 @@ static bool usable(void)
 }
 
 /* [bytes, flags] */
-/* The program's side of new memory is zero, and both must begin equal: a real driver hands out what was there before. The CPU clears what it will likely
- * write first; more than that is the device's. */
+/* The program's side of new memory is zero, and both must begin equal: a real driver hands out what was there
+ * before. The CPU clears what it will likely write first; more than that is the device's. */
 static CUresult clear(CUdeviceptr p, uint64_t n)
 {
 	struct stage *s = n > CLEAR_BY_CPU ? stage_get() : NULL;

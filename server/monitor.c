@@ -31,12 +31,13 @@ static struct {
 	int listener;
 } shared;
 
-/* Connections whose handshake goes on: who says nothing must not keep new mounts out, so the oldest has to go for
- * one too many. */
+/* Connections whose handshake goes on: who says nothing must not keep new mounts out, so the oldest has to go
+ * for one too many. */
 static struct {
 	pthread_mutex_t lock;
 	uint64_t last;
-	struct handshake { uint64_t order; int fd; bool dropped; } list[2 * LIMIT_PENDING];     /* order 0: free; fd: of our own */
+	/* order 0: free; fd: of our own */
+	struct handshake { uint64_t order; int fd; bool dropped; } list[2 * LIMIT_PENDING];
 } handshakes = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 struct connection {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Loading NVML, what the monitor asks it, and whose process is whose: NVML names the session processes of this server, the program that a session works for is in the
- * session process's name.
+/* Loading NVML, what the monitor asks it, and whose process is whose: NVML names the session processes of
+ * this server, the program that a session works for is in the session process's name.
  *
  * Thread rule: as nvml.h; NVML itself is thread-safe. */
 #include "server/nvml.h"
@@ -196,7 +196,8 @@ unsigned nvml_computing(unsigned *pids, unsigned room)
 
 /* ---- whose process ---- */
 
-/* Of all of these functions that tell processes by their pids, each is replaced by one that translates them. */
+/* Of all of these functions that tell processes by their pids, each is replaced by one that translates
+ * them. */
 #define REAL(name) static __typeof__(nvml.name) real_##name;
 
 #define PROCESSES(name, info) REAL(name) \

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* NVML: a table of function pointers, as the driver is one, filled from the NVIDIA driver's libnvidia-ml.so.1 or, beside the software device, from what that
- * device can tell truthfully (nvml_soft.c). The monitor and sessions that ask for NVML load it; nobody else.
+/* NVML: a table of function pointers, as the driver is one, filled from the NVIDIA driver's libnvidia-ml.so.1
+ * or, beside the software device, from what that device can tell truthfully (nvml_soft.c). The monitor and
+ * sessions that ask for NVML load it; nobody else.
  *
  * Thread rule: nvml_open once, before other threads use the table; the rest from any thread. */
 #pragma once
@@ -25,13 +26,16 @@ void nvml_open_soft(void);
 void nvml_driver_version(char *out, size_t cap);
 /* Free bytes of the GPU at that PCI bus id ("0000:00:06.0"). */
 bool nvml_free_memory(const char *pci_bus_id, uint64_t *free_bytes);
-/* The process that a session's process works for: the program's pid as its hello told it, or `pid` itself when that is no session of this server. */
+/* The process that a session's process works for: the program's pid as its hello told it, or `pid` itself
+ * when that is no session of this server. */
 unsigned nvml_client_pid(unsigned pid);
 /* The name of the program that a session's process computes for; false when it computes for none. */
 bool nvml_program(unsigned pid, char *name, size_t cap);
-/* The programs that sessions of this server compute for; how many there are, of which at most `room` are in `pids`. */
+/* The programs that sessions of this server compute for; how many there are, of which at most `room` are in
+ * `pids`. */
 unsigned nvml_computing(unsigned *pids, unsigned room);
 /* The process of the session that works for a client, else `client` itself. */
 unsigned nvml_session_pid(unsigned client);
-/* Makes this process, a session's, known to nvml_client_pid, and, when it computes, the program's name (else NULL) to who lists processes. */
+/* Makes this process, a session's, known to nvml_client_pid, and, when it computes, the program's name (else
+ * NULL) to who lists processes. */
 void nvml_announce(unsigned client_pid, const char *program);

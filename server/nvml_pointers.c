@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The other end of devshim/nvml/pointers.c and of cached.c: NVML calls whose structs point at more, the wait for events, and what programs ask first.
+/* The other end of devshim/nvml/pointers.c and of cached.c: NVML calls whose structs point at more, the wait
+ * for events, and what programs ask first.
  *
  * Thread rule: as exec.h. */
 #include <stddef.h>
@@ -229,7 +230,8 @@ static void *get_metadata(struct exec *x, size_t fixed, size_t size_at)
 CUresult serve_nvmlGetVgpuCompatibility(struct exec *x)
 {
 	nvmlVgpuPgpuCompatibility_t c = {0};
-	void *vgpu = get_metadata(x, offsetof(nvmlVgpuMetadata_t, opaqueData), offsetof(nvmlVgpuMetadata_t, opaqueDataSize));
+	void *vgpu = get_metadata(
+		x, offsetof(nvmlVgpuMetadata_t, opaqueData), offsetof(nvmlVgpuMetadata_t, opaqueDataSize));
 	void *pgpu = get_metadata(x, offsetof(nvmlVgpuPgpuMetadata_t, opaqueData),
 			offsetof(nvmlVgpuPgpuMetadata_t, opaqueDataSize));
 	nvmlReturn_t r;

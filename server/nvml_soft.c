@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What NVML says of the software device: only what is true of it. It has no fan, no clock, no bus and no temperature, and says so.
+/* What NVML says of the software device: only what is true of it. It has no fan, no clock, no bus and no
+ * temperature, and says so.
  *
  * Thread rule: any thread; the driver is loaded. */
 #include <errno.h>
@@ -82,8 +83,9 @@ static void uuid_text(CUdevice d, char *out, size_t cap)
 
 	drv.cuDeviceGetUuid_v2(&u, d);
 	b = (const unsigned char *)u.bytes;
-	snprintf(out, cap, "GPU-%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x", b[0], b[1], b[2], b[3], b[4],
-			b[5], b[6], b[7], b[8], b[9], b[10], b[11], b[12], b[13], b[14], b[15]);
+	snprintf(out, cap, "GPU-%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x", b[0],
+		b[1], b[2], b[3], b[4], b[5], b[6], b[7], b[8], b[9], b[10], b[11], b[12], b[13], b[14],
+		b[15]);
 }
 
 static nvmlReturn_t by_uuid(const char *uuid, nvmlDevice_t *device)
@@ -147,11 +149,13 @@ static nvmlReturn_t pci(nvmlDevice_t device, nvmlPciInfo_t *p)
 
 	if (!p || !ordinal_of(device, &d))
 		return NVML_ERROR_INVALID_ARGUMENT;
-	if (drv.cuDeviceGetPCIBusId(text, sizeof text, d) || sscanf(text, "%x:%x:%x", &domain, &bus, &slot) != 3)
+	if (drv.cuDeviceGetPCIBusId(text, sizeof text, d) ||
+		sscanf(text, "%x:%x:%x", &domain, &bus, &slot) != 3)
 		return NVML_ERROR_NOT_SUPPORTED;
 	*p = (nvmlPciInfo_t){.domain = domain, .bus = bus, .device = slot};
 	snprintf(p->busId, sizeof p->busId, "%08X:%02X:%02X.0", domain, bus & 0xff, slot & 0xff);
-	snprintf(p->busIdLegacy, sizeof p->busIdLegacy, "%04X:%02X:%02X.0", domain & 0xffff, bus & 0xff, slot & 0xff);
+	snprintf(p->busIdLegacy, sizeof p->busIdLegacy, "%04X:%02X:%02X.0", domain & 0xffff, bus & 0xff,
+		slot & 0xff);
 	return NVML_SUCCESS;
 }
 
@@ -204,7 +208,8 @@ static nvmlReturn_t no_processes(nvmlDevice_t device, unsigned *n, nvmlProcessIn
 	return NVML_SUCCESS;
 }
 
-/* The sessions that compute; how much of its own memory each has is not known here. Which device of several a session uses is not either. */
+/* The sessions that compute; how much of its own memory each has is not known here. Which device of several a
+ * session uses is not either. */
 static nvmlReturn_t processes(nvmlDevice_t device, unsigned *n, nvmlProcessInfo_t *infos)
 {
 	unsigned pids[LIMIT_SESSIONS], devices, there, room;
@@ -220,8 +225,12 @@ static nvmlReturn_t processes(nvmlDevice_t device, unsigned *n, nvmlProcessInfo_
 	if (there > room)
 		return NVML_ERROR_INSUFFICIENT_SIZE;
 	for (unsigned i = 0; i < there; i++)
-		infos[i] = (nvmlProcessInfo_t){.pid = pids[i], .usedGpuMemory = (unsigned long long)NVML_VALUE_NOT_AVAILABLE,
-				.gpuInstanceId = UINT32_MAX, .computeInstanceId = UINT32_MAX};
+		infos[i] = (nvmlProcessInfo_t){
+			.pid = pids[i],
+			.usedGpuMemory = (unsigned long long)NVML_VALUE_NOT_AVAILABLE,
+			.gpuInstanceId = UINT32_MAX,
+			.computeInstanceId = UINT32_MAX,
+		};
 	return NVML_SUCCESS;
 }
 
@@ -253,7 +262,8 @@ static nvmlReturn_t by_pci(const char *id, nvmlDevice_t *device)
 }
 
 /* There is nothing between devices but this machine's memory, which no peer access reaches. */
-static nvmlReturn_t p2p_status(nvmlDevice_t a, nvmlDevice_t b, nvmlGpuP2PCapsIndex_t index, nvmlGpuP2PStatus_t *status)
+static nvmlReturn_t p2p_status(
+	nvmlDevice_t a, nvmlDevice_t b, nvmlGpuP2PCapsIndex_t index, nvmlGpuP2PStatus_t *status)
 {
 	CUdevice d;
 

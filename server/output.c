@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the driver tells the program: messages of its log, and what kernels print. At a synchronisation the driver writes it to standard output, and failed assertions
- * to standard error; in a session both are pipes. The text goes to the program before the reply of the call
- * that synchronised. The reader drains them too, so that a driver that prints more than a pipe holds is not
- * stuck. The log has a descriptor of its own.
+/* What the driver tells the program: messages of its log, and what kernels print. At a synchronisation the
+ * driver writes it to standard output, and failed assertions to standard error; in a session both are pipes.
+ * The text goes to the program before the reply of the call that synchronised. The reader drains them too, so
+ * that a driver that prints more than a pipe holds is not stuck. The log has a descriptor of its own.
  *
  * Thread rule: output_drain from any thread; output_lock keeps the text in order. */
 #include <errno.h>
@@ -38,7 +38,8 @@ static int redirect(int fd, int *read_end)
 #include <dlfcn.h>
 #include <sanitizer/common_interface_defs.h>
 
-/* A sanitizer's findings go where the log goes. That of undefined behaviour is a library with a setting of its own. */
+/* A sanitizer's findings go where the log goes. That of undefined behaviour is a library with a setting of
+ * its own. */
 static void report_to(int fd)
 {
 	void *undefined = dlopen("libubsan.so.1", RTLD_LAZY | RTLD_NOLOAD);

@@ -68,7 +68,8 @@ void send_reply(struct exec *x, CUresult r)
 	int n = 3;
 
 	if (x->frame.flags & FRAME_PACE) {
-		/* Nobody looks at this answer but at its coming: what there is to tell waits for one that is read. */
+		/* Nobody looks at this answer but at its coming: what there is to tell waits for one that is
+		 * read. */
 		f.head_len = sizeof code;
 		send_frame(s, v, 2);
 		return;

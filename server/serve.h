@@ -30,8 +30,8 @@ int current_device(void);
 
 /* The nodes that another depends on, as in a record: an array of handles. False when malformed. */
 bool get_nodes(struct exec *x, CUgraphNode **nodes, size_t *n);
-/* A handle of what ends with another object: the graph of a conditional node with the graph that it is in, the
- * context of a green context with that. */
+/* A handle of what ends with another object: the graph of a conditional node with the graph that it is in,
+ * the context of a green context with that. */
 void put_child(struct exec *x, unsigned type, void *real, uint64_t parent);
 /* The arguments of a kernel node, encoded like a launch; they live until the record is answered. False
  * when malformed. */
@@ -41,8 +41,8 @@ bool get_kernel_node(struct exec *x, CUDA_KERNEL_NODE_PARAMS *p);
 bool get_device_box(struct exec *x, CUDA_MEMCPY3D *c);
 /* A file in memory for the driver to write, and its path; a descriptor, or negative. */
 int file_make(char *path, size_t cap);
-/* Puts [size of the whole] and as bulk what is in the file from `offset` on, closes it, returns r or what went
- * wrong. */
+/* Puts [size of the whole] and as bulk what is in the file from `offset` on, closes it, returns r or what
+ * went wrong. */
 CUresult file_put(struct exec *x, int fd, uint64_t offset, CUresult r);
 /* The driver's host function for an upcall. */
 void host_upcall(void *id);

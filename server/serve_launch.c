@@ -181,7 +181,8 @@ static void **unpack(struct exec *x, CUfunction f, CUkernel k, uint8_t *bytes, s
 	size_t off, size, i = 0;
 
 	for (; params && i < n; i++) {
-		if (k ? drv.cuKernelGetParamInfo(k, i, &off, &size) : drv.cuFuncGetParamInfo(f, i, &off, &size))
+		if (k ? drv.cuKernelGetParamInfo(k, i, &off, &size)
+		      : drv.cuFuncGetParamInfo(f, i, &off, &size))
 			break;
 		if (off > n || size > n - off)
 			return NULL;
@@ -190,8 +191,8 @@ static void **unpack(struct exec *x, CUfunction f, CUkernel k, uint8_t *bytes, s
 	return i || !n ? params : NULL;
 }
 
-/* Kernel nodes of graphs: context, function, whether the parameters go as one buffer, shape without a stream. A
- * buffer only where the program gave one: the driver lets nodes without change more. */
+/* Kernel nodes of graphs: context, function, whether the parameters go as one buffer, shape without a stream.
+ * A buffer only where the program gave one: the driver lets nodes without change more. */
 bool get_kernel_node(struct exec *x, CUDA_KERNEL_NODE_PARAMS *p)
 {
 	CUlaunchConfig c = {0};
@@ -234,8 +235,8 @@ bool get_kernel_node(struct exec *x, CUDA_KERNEL_NODE_PARAMS *p)
 	return get_end(&x->in);
 }
 
-/* ---- one launch on several devices: [an array of function, shape with stream, bytes of parameters, flags], bulk:
- * the parameters of all, one after another. The call takes no packed buffers. */
+/* ---- one launch on several devices: [an array of function, shape with stream, bytes of parameters, flags],
+ * bulk: the parameters of all, one after another. The call takes no packed buffers. */
 
 CUresult serve_cuLaunchCooperativeKernelMultiDevice(struct exec *x)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Handles by which programs share memory and events. What the driver gives goes to the listener (share.h), the program gets a
- * token; so a program can only open what another of the same key has exported. Only fabric handles are the
- * program's own bytes.
+/* Handles by which programs share memory and events. What the driver gives goes to the listener (share.h),
+ * the program gets a token; so a program can only open what another of the same key has exported. Only fabric
+ * handles are the program's own bytes.
  *
  * Thread rule: as exec.h; one question to the listener at a time, under a lock. */
 #include "server/share.h"
@@ -40,7 +40,12 @@ static int ask(struct share_message *m, int *fd)
 	static bool lost;
 
 	pthread_mutex_lock(&lock);
-	r = lost || socket < 0 ? -ENOTCONN : setsockopt(socket, SOL_SOCKET, SO_RCVTIMEO, &t, sizeof t) ? -errno : share_send(socket, m, *fd);
+	if (lost || socket < 0)
+		r = -ENOTCONN;
+	else if (setsockopt(socket, SOL_SOCKET, SO_RCVTIMEO, &t, sizeof t))
+		r = -errno;
+	else
+		r = share_send(socket, m, *fd);
 	*fd = -1;
 	if (!r) {
 		r = share_receive(socket, m, fd, 0);
@@ -193,7 +198,8 @@ CUresult serve_cuIpcOpenEventHandle(struct exec *x)
 
 /* ---- descriptors ---- */
 
-/* Gives a descriptor of the driver's to the listener, for the file that the program opened, and closes it here. */
+/* Gives a descriptor of the driver's to the listener, for the file that the program opened, and closes it
+ * here. */
 static CUresult put_file(const struct share_token *t, enum share_kind kind, int fd)
 {
 	struct share_message m = {.op = SHARE_PUT, .kind = kind, .token = *t};
@@ -219,7 +225,8 @@ static CUresult get_file(const struct share_token *t, enum share_kind kind, int 
 	return r;
 }
 
-/* [type, flags, token, handle of memory or of a pool]; answered by 64 bytes unless the type is a descriptor. */
+/* [type, flags, token, handle of memory or of a pool]; answered by 64 bytes unless the type is a
+ * descriptor. */
 static CUresult export_handle(struct exec *x, enum share_kind kind)
 {
 	CUmemAllocationHandleType type = (CUmemAllocationHandleType)get_u64(&x->in);

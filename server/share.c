@@ -232,8 +232,8 @@ static void keep(const struct share_message *m)
 		s->connection = m->connection;
 	} else if (transport_now_ms() - told >= 1000) {
 		told = transport_now_ms();
-		log_warning("a file for a shared handle is not kept: its token is there, or there are %u of its mount "
-			"or %u in all", LIMIT_SHARED_EACH, LIMIT_SHARED);
+		log_warning("a file for a shared handle is not kept: its token is there, or there are %u of "
+			"its mount or %u in all", LIMIT_SHARED_EACH, LIMIT_SHARED);
 	}
 }
 

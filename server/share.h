@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What sessions show each other: the driver's handles of memory, events and pointers into pools (bytes), and of memory and pools (descriptors). The
- * listener keeps them, because it outlives every session and never enters a driver: a program sees a token of 128 random bits,
- * which names something only for sessions of the same key.
+/* What sessions show each other: the driver's handles of memory, events and pointers into pools (bytes), and
+ * of memory and pools (descriptors). The listener keeps them, because it outlives every session and never
+ * enters a driver: a program sees a token of 128 random bits, which names something only for sessions of the
+ * same key.
  *
- * Bytes hold nothing alive, so they stay until others need the room; what they are worth the driver says. A descriptor keeps
- * memory alive on the GPU: it is kept as long as the mount has the file open that stands for it (wire/ctl.h), which the mount
- * tells over its monitor connection, ahead of the first use (KEEP) and behind the last close (DROP).
+ * Bytes hold nothing alive, so they stay until others need the room; what they are worth the driver says. A
+ * descriptor keeps memory alive on the GPU: it is kept as long as the mount has the file open that stands for
+ * it (wire/ctl.h), which the mount tells over its monitor connection, ahead of the first use (KEEP) and
+ * behind the last close (DROP).
  *
  * Thread rule: the functions are the listener's, which has one thread. */
 #pragma once
@@ -14,7 +16,8 @@
 #include "wire/frame.h"
 
 enum share_op {
-	SHARE_PUT = 1,              /* session: bytes, answered by a token; or a descriptor for a kept token */
+	SHARE_PUT = 1,              /* session: bytes, answered by a token; or a descriptor for a kept
+	                             * token */
 	SHARE_GET,                  /* session: a token, answered by the bytes or the descriptor */
 	SHARE_KEEP, SHARE_DROP,     /* monitor: about a token; no answer */
 	SHARE_END,                  /* monitor: a connection has ended; no answer */

@@ -15,7 +15,8 @@ struct snapshot;
 
 /* Asks the driver, whose table is filled and which has `devices` devices. NULL and a reason. */
 struct snapshot *snapshot_read(const struct driver_choice *choice, int devices, const char **why);
-/* Puts the map; m->bad when it does not fit. With `values`: what changes too (wire/values.h), for mounts; programs have no use for it. */
+/* Puts the map; m->bad when it does not fit. With `values`: what changes too (wire/values.h), for mounts;
+ * programs have no use for it. */
 void snapshot_encode(const struct snapshot *s, unsigned sessions, bool values, struct msg *m);
 /* "real libcuda.so.1 13.0, 1 device: NVIDIA H200" */
 void snapshot_describe(const struct snapshot *s, char *out, size_t cap);

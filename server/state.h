@@ -77,7 +77,8 @@ struct session {
 	atomic_uint upcalls_waiting;    /* their number */
 	uint64_t last_upcall;
 
-	int output, errors;         /* read ends of what are standard output and error here; errors: -1 if none */
+	int output, errors;         /* read ends of what are standard output and error here; errors: -1 if
+	                             * none */
 	atomic_uint outputs;        /* OUTPUT frames sent; every reply tells how many */
 	pthread_mutex_t output_lock;
 };

@@ -85,7 +85,8 @@ static void read_heat(nvmlDevice_t d, struct values *v)
 	set(v, V_POWER_ENERGY, r, energy, 1000);
 }
 
-static void read_clock(nvmlDevice_t d, struct values *v, enum number now, enum number most, nvmlClockType_t type)
+static void read_clock(
+	nvmlDevice_t d, struct values *v, enum number now, enum number most, nvmlClockType_t type)
 {
 	unsigned n = 0;
 	nvmlReturn_t r = nvml.nvmlDeviceGetClockInfo(d, type, &n);
@@ -112,7 +113,8 @@ static void read_card(nvmlDevice_t d, struct values *v)
 	set(v, V_PCIE_REPLAY, r, n, 1);
 	r = nvml.nvmlDeviceGetTotalEccErrors(d, NVML_MEMORY_ERROR_TYPE_CORRECTED, NVML_VOLATILE_ECC, &errors);
 	set(v, V_ECC_CORRECTED, r, errors, 1);
-	r = nvml.nvmlDeviceGetTotalEccErrors(d, NVML_MEMORY_ERROR_TYPE_UNCORRECTED, NVML_VOLATILE_ECC, &errors);
+	r = nvml.nvmlDeviceGetTotalEccErrors(d, NVML_MEMORY_ERROR_TYPE_UNCORRECTED, NVML_VOLATILE_ECC,
+		&errors);
 	set(v, V_ECC_UNCORRECTED, r, errors, 1);
 	if (nvml.nvmlDeviceGetVbiosVersion(d, v->word[V_VBIOS_VERSION], sizeof v->word[0]))
 		*v->word[V_VBIOS_VERSION] = 0;

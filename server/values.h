@@ -7,5 +7,6 @@
 
 struct msg;
 
-/* Puts the map of values of the device at that PCI bus id, or, where it has none, of that index; asked at most five times a second. */
+/* Puts the map of values of the device at that PCI bus id, or, where it has none, of that index; asked at
+ * most five times a second. */
 void values_encode(unsigned index, const char *pci_bus_id, struct msg *m);

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The words of the API description (wire/cuda.h), all of them empty to the compiler. wire/gen.py gives them their meaning; docs/api.md explains them. */
+/* The words of the API description (wire/cuda.h), all of them empty to the compiler. wire/gen.py gives them
+ * their meaning; docs/api.md explains them. */
 #pragma once
 
-/* On a line of its own, once: prefix of the generated names, result type, its codes for an invalid argument, no memory, an unsupported function and a forbidden one; VERSIONED: every
- * entry has SINCE. */
+/* On a line of its own, once: prefix of the generated names, result type, its codes for an invalid argument,
+ * no memory, an unsupported function and a forbidden one; VERSIONED: every entry has SINCE. */
 #define API(prefix, result, ...)
 
-/* After a parameter, only where C does not say it. Without a word: a scalar or handle by value is sent, `const T *` is one T sent, `T *` one T returned. */
+/* After a parameter, only where C does not say it. Without a word: a scalar or handle by value is sent,
+ * `const T *` is one T sent, `T *` one T returned. */
 #define BYTES(n)        /* a buffer of n bytes (n: a parameter), sent when const, else returned */
 #define COUNT(n)        /* an array of n elements (n: a parameter), sent when const, else returned */
 #define TEXT(cap)       /* a returned string in a buffer of cap bytes */
@@ -17,8 +19,10 @@
 #define OPAQUE          /* the pointer's value itself is sent */
 #define UNSENT          /* does not travel */
 #define VIA(codec)      /* put_codec and get_codec, written by hand, know how */
-#define RAW             /* a struct sent as its bytes although it holds a pointer, which means nothing on Linux */
-#define ORDINAL(path)   /* a sent struct whose CUmemLocation at .path (empty: itself) holds a device ordinal */
+#define RAW             /* a struct sent as its bytes although it holds a pointer, which means nothing on
+                         * Linux */
+#define ORDINAL(path)   /* a sent struct whose CUmemLocation at .path (empty: itself) holds a device
+                         * ordinal */
 #define DROP            /* a handle that dies when the call succeeds */
 
 /* After the prototype: how the call is answered. Without a word: it waits for the server. */

@@ -43,8 +43,8 @@ static bool is_here(int fd)
 		&((struct sockaddr_in6 *)&peer)->sin6_addr, sizeof(struct in6_addr));
 }
 
-/* On its own host a connection needs no more than keeps both ends at work; what the kernel would make of it, megabytes, does
- * not stay in the caches (docs/performance.md). */
+/* On its own host a connection needs no more than keeps both ends at work; what the kernel would make of it,
+ * megabytes, does not stay in the caches (docs/performance.md). */
 static int here_buffers(int fd)
 {
 	int bytes = HERE_BUFFER;
@@ -64,8 +64,8 @@ int transport_options(int fd, bool nonblocking)
 		return -errno;
 	if (domain == AF_UNIX)
 		return 0;
-	/* No TCP_USER_TIMEOUT: it also ends a connection whose live peer takes nothing for a while because its GPU is behind. The heartbeat tells the
-	 * two apart. */
+	/* No TCP_USER_TIMEOUT: it also ends a connection whose live peer takes nothing for a while because
+	 * its GPU is behind. The heartbeat tells the two apart. */
 	if (setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one))
 		return -errno;
 	return is_here(fd) ? here_buffers(fd) : 0;
@@ -319,7 +319,8 @@ static int first_ping(struct stream *s, int64_t deadline, const char **why)
 	left = deadline - transport_now_ms();
 	r = stream_read_all(s, &f, sizeof f, left > 0 ? left : 0);
 	if (r) {
-		*why = r == -ETIMEDOUT ? "the server does not answer: is it a scuda-server, and not overloaded?" :
+		*why = r == -ETIMEDOUT ?
+			"the server does not answer: is it a scuda-server, and not overloaded?" :
 			"the server closed the connection: its log says why";
 		return r;
 	}

@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The CUDA driver API as scudafs speaks it: every export of libcuda 13.0, each with how its arguments travel and how it is answered. This is the
- * only place that says so: stubs, dispatch, driver table, cuGetProcAddress and docs/support.md are generated from it (wire/gen.py). The words
- * are explained in annotate.h and docs/api.md. Prototypes are the ABI's; `make check` compiles them after NVIDIA's cuda.h where there is one. */
+/* The CUDA driver API as scudafs speaks it: every export of libcuda 13.0, each with how its arguments travel
+ * and how it is answered. This is the only place that says so: stubs, dispatch, driver table,
+ * cuGetProcAddress and docs/support.md are generated from it (wire/gen.py). The words are explained in
+ * annotate.h and docs/api.md. Prototypes are the ABI's; `make check` compiles them after NVIDIA's cuda.h
+ * where there is one. */
 #pragma once
 #include "wire/annotate.h"
 #include "wire/cuda_types.h"
 
 #pragma GCC visibility push(default)
 
-API(cuda, CUresult, CUDA_ERROR_INVALID_VALUE, CUDA_ERROR_OUT_OF_MEMORY, CUDA_ERROR_NOT_SUPPORTED, CUDA_ERROR_NOT_PERMITTED, VERSIONED)
+API(cuda, CUresult, CUDA_ERROR_INVALID_VALUE, CUDA_ERROR_OUT_OF_MEMORY, CUDA_ERROR_NOT_SUPPORTED,
+		CUDA_ERROR_NOT_PERMITTED, VERSIONED)
 
 CUresult cuGetErrorString(CUresult error, const char **pStr) LOCAL SINCE(6000);
 CUresult cuGetErrorName(CUresult error, const char **pStr) LOCAL SINCE(6000);
@@ -134,7 +137,8 @@ CUresult cuMemAlloc_v2(CUdeviceptr *dptr, size_t bytesize) SHIM SINCE(3020);
 CUresult cuMemAllocPitch_v2(CUdeviceptr *dptr, size_t *pPitch, size_t WidthInBytes, size_t Height,
 		unsigned int ElementSizeBytes) SHIM SINCE(3020);
 CUresult cuMemFree_v2(CUdeviceptr dptr) SHIM UNLOST SINCE(3020);
-CUresult cuMemGetAddressRange_v2(CUdeviceptr *pbase OPTIONAL, size_t *psize OPTIONAL, CUdeviceptr dptr) SHIM SINCE(3020);
+CUresult cuMemGetAddressRange_v2(CUdeviceptr *pbase OPTIONAL, size_t *psize OPTIONAL, CUdeviceptr dptr)
+		SHIM SINCE(3020);
 CUresult cuMemAllocHost_v2(void **pp, size_t bytesize) LOCAL SINCE(3020);
 CUresult cuMemFreeHost(void *p) LOCAL SINCE(2000);
 CUresult cuMemHostAlloc(void **pp, size_t bytesize, unsigned int Flags) LOCAL SINCE(2020);
@@ -150,13 +154,15 @@ CUresult cuDeviceGetPCIBusId(char *pciBusId, int len, CUdevice dev) LOCAL SINCE(
 CUresult cuIpcGetEventHandle(CUipcEventHandle *pHandle, CUevent event) HAND SINCE(4010);
 CUresult cuIpcOpenEventHandle(CUevent *phEvent, CUipcEventHandle handle) HAND SINCE(4010);
 CUresult cuIpcGetMemHandle(CUipcMemHandle *pHandle, CUdeviceptr dptr) HAND SINCE(4010);
-CUresult cuIpcOpenMemHandle_v2(CUdeviceptr *pdptr, CUipcMemHandle handle, unsigned int Flags) HAND SINCE(11000);
+CUresult cuIpcOpenMemHandle_v2(CUdeviceptr *pdptr, CUipcMemHandle handle, unsigned int Flags)
+		HAND SINCE(11000);
 CUresult cuIpcCloseMemHandle(CUdeviceptr dptr) SHIM SINCE(4010);
 CUresult cuMemHostRegister_v2(void *p, size_t bytesize, unsigned int Flags) LOCAL SINCE(6050);
 CUresult cuMemHostUnregister(void *p) LOCAL SINCE(4000);
 CUresult cuArrayCreate_v2(CUarray *pHandle, const CUDA_ARRAY_DESCRIPTOR *pAllocateArray) SINCE(3020);
 CUresult cuArrayGetDescriptor_v2(CUDA_ARRAY_DESCRIPTOR *pArrayDescriptor, CUarray hArray) SINCE(3020);
-CUresult cuArrayGetSparseProperties(CUDA_ARRAY_SPARSE_PROPERTIES *sparseProperties, CUarray array) SINCE(11010);
+CUresult cuArrayGetSparseProperties(CUDA_ARRAY_SPARSE_PROPERTIES *sparseProperties, CUarray array)
+		SINCE(11010);
 CUresult cuMipmappedArrayGetSparseProperties(CUDA_ARRAY_SPARSE_PROPERTIES *sparseProperties,
 		CUmipmappedArray mipmap) SINCE(11010);
 CUresult cuArrayGetMemoryRequirements(CUDA_ARRAY_MEMORY_REQUIREMENTS *memoryRequirements, CUarray array,
@@ -187,7 +193,8 @@ CUresult cuMemMap(CUdeviceptr ptr, size_t size, size_t offset, CUmemGenericAlloc
 CUresult cuMemUnmap(CUdeviceptr ptr, size_t size) SHIM ANYTIME SINCE(10020);
 CUresult cuMemSetAccess(CUdeviceptr ptr, size_t size, const CUmemAccessDesc *desc COUNT(count),
 		size_t count) ANYTIME SINCE(10020);
-CUresult cuMemGetAccess(unsigned long long *flags, const CUmemLocation *location, CUdeviceptr ptr) SINCE(10020);
+CUresult cuMemGetAccess(unsigned long long *flags, const CUmemLocation *location, CUdeviceptr ptr)
+		SINCE(10020);
 CUresult cuMemExportToShareableHandle(void *shareableHandle, CUmemGenericAllocationHandle handle,
 		CUmemAllocationHandleType handleType, unsigned long long flags) HAND SINCE(10020);
 CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *handle, void *osHandle,
@@ -210,13 +217,16 @@ CUresult cuMemPoolCreate(CUmemoryPool *pool, const CUmemPoolProps *poolProps RAW
 CUresult cuMemPoolDestroy(CUmemoryPool pool DROP) ANYTIME SINCE(11020);
 CUresult cuMemGetDefaultMemPool(CUmemoryPool *pool_out, CUmemLocation *location IN,
 		CUmemAllocationType type) SINCE(13000);
-CUresult cuMemGetMemPool(CUmemoryPool *pool, CUmemLocation *location IN, CUmemAllocationType type) SINCE(13000);
-CUresult cuMemSetMemPool(CUmemLocation *location IN, CUmemAllocationType type, CUmemoryPool pool) SINCE(13000);
+CUresult cuMemGetMemPool(CUmemoryPool *pool, CUmemLocation *location IN, CUmemAllocationType type)
+		SINCE(13000);
+CUresult cuMemSetMemPool(CUmemLocation *location IN, CUmemAllocationType type, CUmemoryPool pool)
+		SINCE(13000);
 CUresult cuMemPoolExportToShareableHandle(void *handle_out, CUmemoryPool pool,
 		CUmemAllocationHandleType handleType, unsigned long long flags) HAND ANYTIME SINCE(11020);
 CUresult cuMemPoolImportFromShareableHandle(CUmemoryPool *pool_out, void *handle,
 		CUmemAllocationHandleType handleType, unsigned long long flags) HAND ANYTIME SINCE(11020);
-CUresult cuMemPoolExportPointer(CUmemPoolPtrExportData *shareData_out, CUdeviceptr ptr) SERVE ANYTIME SINCE(11020);
+CUresult cuMemPoolExportPointer(CUmemPoolPtrExportData *shareData_out, CUdeviceptr ptr)
+		SERVE ANYTIME SINCE(11020);
 CUresult cuMemPoolImportPointer(CUdeviceptr *ptr_out, CUmemoryPool pool, CUmemPoolPtrExportData *shareData)
 		HAND ANYTIME SINCE(11020);
 CUresult cuMulticastCreate(CUmemGenericAllocationHandle *mcHandle, const CUmulticastObjectProp *prop)
@@ -225,13 +235,16 @@ CUresult cuMulticastAddDevice(CUmemGenericAllocationHandle mcHandle, CUdevice de
 		UNSUPPORTED("multicast objects would put a shared machine at risk") SINCE(12010);
 CUresult cuMulticastBindMem(CUmemGenericAllocationHandle mcHandle, size_t mcOffset,
 		CUmemGenericAllocationHandle memHandle, size_t memOffset, size_t size,
-		unsigned long long flags) UNSUPPORTED("multicast objects would put a shared machine at risk") SINCE(12010);
+		unsigned long long flags) UNSUPPORTED("multicast objects would put a shared machine at risk")
+		SINCE(12010);
 CUresult cuMulticastBindAddr(CUmemGenericAllocationHandle mcHandle, size_t mcOffset, CUdeviceptr memptr,
-		size_t size, unsigned long long flags) UNSUPPORTED("multicast objects would put a shared machine at risk") SINCE(12010);
+		size_t size, unsigned long long flags)
+		UNSUPPORTED("multicast objects would put a shared machine at risk") SINCE(12010);
 CUresult cuMulticastUnbind(CUmemGenericAllocationHandle mcHandle, CUdevice dev, size_t mcOffset,
 		size_t size) UNSUPPORTED("multicast objects would put a shared machine at risk") SINCE(12010);
 CUresult cuMulticastGetGranularity(size_t *granularity, const CUmulticastObjectProp *prop,
-		CUmulticastGranularity_flags option) UNSUPPORTED("multicast objects would put a shared machine at risk") SINCE(12010);
+		CUmulticastGranularity_flags option)
+		UNSUPPORTED("multicast objects would put a shared machine at risk") SINCE(12010);
 CUresult cuPointerGetAttribute(void *data, CUpointer_attribute attribute, CUdeviceptr ptr) LOCAL SINCE(4000);
 CUresult cuMemAdvise_v2(CUdeviceptr devPtr, size_t count, CUmem_advise advice,
 		CUmemLocation location ORDINAL()) SHIM SINCE(12020);
@@ -244,7 +257,8 @@ CUresult cuPointerSetAttribute(const void *value, CUpointer_attribute attribute,
 CUresult cuPointerGetAttributes(unsigned int numAttributes, CUpointer_attribute *attributes, void **data,
 		CUdeviceptr ptr) LOCAL SINCE(7000);
 CUresult cuStreamCreate(CUstream *phStream, unsigned int Flags) NEW SHIM SINCE(2000);
-CUresult cuStreamCreateWithPriority(CUstream *phStream, unsigned int flags, int priority) NEW SHIM SINCE(5050);
+CUresult cuStreamCreateWithPriority(CUstream *phStream, unsigned int flags, int priority)
+		NEW SHIM SINCE(5050);
 CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode *mode INOUT) SHIM ANYTIME SINCE(10010);
 CUresult cuStreamDestroy_v2(CUstream hStream DROP) SHIM UNLOST SINCE(4000);
 CUresult cuEventCreate(CUevent *phEvent, unsigned int Flags) NEW SHIM SINCE(2000);
@@ -346,7 +360,8 @@ CUresult cuGraphAddExternalSemaphoresSignalNode(CUgraphNode *phGraphNode, CUgrap
 		const CUDA_EXT_SEM_SIGNAL_NODE_PARAMS *nodeParams)
 		UNSUPPORTED("graphics and video interoperability") ANYTIME SINCE(11020);
 CUresult cuGraphExternalSemaphoresSignalNodeGetParams(CUgraphNode hNode,
-		CUDA_EXT_SEM_SIGNAL_NODE_PARAMS *params_out) UNSUPPORTED("graphics and video interoperability")
+		CUDA_EXT_SEM_SIGNAL_NODE_PARAMS *params_out)
+		UNSUPPORTED("graphics and video interoperability")
 		ANYTIME SINCE(11020);
 CUresult cuGraphExternalSemaphoresSignalNodeSetParams(CUgraphNode hNode,
 		const CUDA_EXT_SEM_SIGNAL_NODE_PARAMS *nodeParams)
@@ -520,7 +535,8 @@ CUresult cuTexRefDestroy(CUtexref hTexRef DROP) SINCE(2000);
 CUresult cuSurfRefSetArray(CUsurfref hSurfRef, CUarray hArray, unsigned int Flags) SINCE(3000);
 CUresult cuSurfRefGetArray(CUarray *phArray, CUsurfref hSurfRef) SINCE(3000);
 CUresult cuTexObjectCreate(CUtexObject *pTexObject, const CUDA_RESOURCE_DESC *pResDesc,
-		const CUDA_TEXTURE_DESC *pTexDesc, const CUDA_RESOURCE_VIEW_DESC *pResViewDesc) HAND SINCE(5000);
+		const CUDA_TEXTURE_DESC *pTexDesc, const CUDA_RESOURCE_VIEW_DESC *pResViewDesc)
+		HAND SINCE(5000);
 CUresult cuTexObjectDestroy(CUtexObject texObject) SINCE(5000);
 CUresult cuTexObjectGetResourceDesc(CUDA_RESOURCE_DESC *pResDesc, CUtexObject texObject)
 		HAND SINCE(5000);
@@ -617,7 +633,8 @@ CUresult cuLogsDumpToFile(CUlogIterator *iterator, const char *pathToFile, unsig
 		SINCE(12090);
 CUresult cuLogsDumpToMemory(CUlogIterator *iterator, char *buffer, size_t *size, unsigned int flags) HAND
 		ANYTIME SINCE(12090);
-CUresult cuMemHostRegister(void *p, size_t bytesize, unsigned int Flags) SAME(cuMemHostRegister_v2) SINCE(4000);
+CUresult cuMemHostRegister(void *p, size_t bytesize, unsigned int Flags)
+		SAME(cuMemHostRegister_v2) SINCE(4000);
 CUresult cuGraphicsResourceSetMapFlags(CUgraphicsResource resource, unsigned int flags)
 		UNSUPPORTED("graphics and video interoperability") ANYTIME SINCE(3000);
 CUresult cuLinkCreate(unsigned int numOptions, CUjit_option *options, void **optionValues,
@@ -640,7 +657,8 @@ CUresult cuMemGetInfo(unsigned int *free, unsigned int *total) SINCE(2000);
 CUresult cuMemAlloc(CUdeviceptr_v1 *dptr, unsigned int bytesize)
 		UNSUPPORTED("32-bit device addresses") SINCE(2000);
 CUresult cuMemAllocPitch(CUdeviceptr_v1 *dptr, unsigned int *pPitch, unsigned int WidthInBytes,
-		unsigned int Height, unsigned int ElementSizeBytes) UNSUPPORTED("32-bit device addresses") SINCE(2000);
+		unsigned int Height, unsigned int ElementSizeBytes) UNSUPPORTED("32-bit device addresses")
+		SINCE(2000);
 CUresult cuMemFree(CUdeviceptr_v1 dptr) UNSUPPORTED("32-bit device addresses") SINCE(2000);
 CUresult cuMemGetAddressRange(CUdeviceptr_v1 *pbase, unsigned int *psize, CUdeviceptr_v1 dptr)
 		UNSUPPORTED("32-bit device addresses") SINCE(2000);
@@ -668,7 +686,8 @@ CUresult cuMemcpyHtoAAsync(CUarray dstArray, unsigned int dstOffset, const void 
 CUresult cuMemcpyAtoHAsync(void *dstHost, CUarray srcArray, unsigned int srcOffset, unsigned int
 		ByteCount, CUstream hStream) SAME(cuMemcpyAtoHAsync_v2) SINCE(2000);
 CUresult cuMemcpy2D(const CUDA_MEMCPY2D_v1 *pCopy) UNSUPPORTED("32-bit device addresses") SINCE(2000);
-CUresult cuMemcpy2DUnaligned(const CUDA_MEMCPY2D_v1 *pCopy) UNSUPPORTED("32-bit device addresses") SINCE(2000);
+CUresult cuMemcpy2DUnaligned(const CUDA_MEMCPY2D_v1 *pCopy) UNSUPPORTED("32-bit device addresses")
+		SINCE(2000);
 CUresult cuMemcpy3D(const CUDA_MEMCPY3D_v1 *pCopy) UNSUPPORTED("32-bit device addresses") SINCE(2000);
 CUresult cuMemcpyHtoDAsync(CUdeviceptr_v1 dstDevice, const void *srcHost, unsigned int ByteCount,
 		CUstream hStream) UNSUPPORTED("32-bit device addresses") SINCE(2000);
@@ -811,7 +830,8 @@ CUresult cuEventRecordWithFlags(CUevent hEvent, CUstream hStream, unsigned int f
 		SHIM SINCE(11010) PTSZ(11010);
 CUresult cuLaunchKernel(CUfunction f, unsigned int gridDimX, unsigned int gridDimY, unsigned int gridDimZ,
 		unsigned int blockDimX, unsigned int blockDimY, unsigned int blockDimZ,
-		unsigned int sharedMemBytes, CUstream hStream, void **kernelParams, void **extra) HAND SINCE(4000) PTSZ(7000);
+		unsigned int sharedMemBytes, CUstream hStream, void **kernelParams, void **extra)
+		HAND SINCE(4000) PTSZ(7000);
 CUresult cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction f, void **kernelParams, void **extra)
 		HAND SINCE(11060) PTSZ(11060);
 CUresult cuLaunchHostFunc(CUstream hStream, CUhostFn fn, void *userData) HAND SINCE(10000) PTSZ(10000);
@@ -837,7 +857,8 @@ CUresult cuStreamWriteValue64_v2(CUstream stream, CUdeviceptr addr, cuuint64_t v
 		SHIM SINCE(11070) PTSZ(11070);
 CUresult cuStreamWaitValue64_v2(CUstream stream, CUdeviceptr addr, cuuint64_t value, unsigned int flags)
 		SHIM SINCE(11070) PTSZ(11070);
-CUresult cuStreamBatchMemOp_v2(CUstream stream, unsigned int count, CUstreamBatchMemOpParams *paramArray COUNT(count) IN RAW,
+CUresult cuStreamBatchMemOp_v2(CUstream stream, unsigned int count,
+		CUstreamBatchMemOpParams *paramArray COUNT(count) IN RAW,
 		unsigned int flags) SHIM SINCE(11070) PTSZ(11070);
 CUresult cuMemPrefetchAsync(CUdeviceptr devPtr, size_t count, CUdevice dstDevice, CUstream hStream)
 		LOCAL SINCE(8000) PTSZ(8000);
@@ -845,11 +866,14 @@ CUresult cuMemPrefetchAsync_v2(CUdeviceptr devPtr, size_t count, CUmemLocation l
 		unsigned int flags, CUstream hStream) SHIM SINCE(12020) PTSZ(12020);
 CUresult cuMemAdvise(CUdeviceptr devPtr, size_t count, CUmem_advise advice, CUdevice device)
 		LOCAL SINCE(8000);
-CUresult cuMemPrefetchBatchAsync(CUdeviceptr *dptrs COUNT(count) IN, size_t *sizes COUNT(count) IN, size_t count,
-		CUmemLocation *prefetchLocs COUNT(numPrefetchLocs) IN, size_t *prefetchLocIdxs COUNT(numPrefetchLocs) IN,
+CUresult cuMemPrefetchBatchAsync(CUdeviceptr *dptrs COUNT(count) IN, size_t *sizes COUNT(count) IN,
+		size_t count,
+		CUmemLocation *prefetchLocs COUNT(numPrefetchLocs) IN,
+		size_t *prefetchLocIdxs COUNT(numPrefetchLocs) IN,
 		size_t numPrefetchLocs, unsigned long long flags, CUstream hStream)
 		SHIM SINCE(13000) PTSZ(13000);
-CUresult cuMemDiscardBatchAsync(CUdeviceptr *dptrs COUNT(count) IN, size_t *sizes COUNT(count) IN, size_t count,
+CUresult cuMemDiscardBatchAsync(CUdeviceptr *dptrs COUNT(count) IN, size_t *sizes COUNT(count) IN,
+		size_t count,
 		unsigned long long flags, CUstream hStream) SHIM SINCE(13000) PTSZ(13000);
 CUresult cuMemDiscardAndPrefetchBatchAsync(CUdeviceptr *dptrs COUNT(count) IN, size_t *sizes COUNT(count) IN,
 		size_t count, CUmemLocation *prefetchLocs COUNT(numPrefetchLocs) IN,
@@ -880,11 +904,13 @@ CUresult cuStreamGetCaptureInfo(CUstream hStream, CUstreamCaptureStatus *capture
 		cuuint64_t *id_out OPTIONAL) SHIM SINCE(10010) PTSZ(10010);
 CUresult cuStreamGetCaptureInfo_v2(CUstream hStream, CUstreamCaptureStatus *captureStatus_out,
 		cuuint64_t *id_out, CUgraph *graph_out,
-		const CUgraphNode **dependencies_out, size_t *numDependencies_out) LOCAL SINCE(11030) PTSZ(11030);
+		const CUgraphNode **dependencies_out, size_t *numDependencies_out)
+		LOCAL SINCE(11030) PTSZ(11030);
 CUresult cuStreamGetCaptureInfo_v3(CUstream hStream, CUstreamCaptureStatus *captureStatus_out,
 		cuuint64_t *id_out, CUgraph *graph_out,
 		const CUgraphNode **dependencies_out,
-		const CUgraphEdgeData **edgeData_out, size_t *numDependencies_out) HAND SINCE(12030) PTSZ(12030);
+		const CUgraphEdgeData **edgeData_out, size_t *numDependencies_out)
+		HAND SINCE(12030) PTSZ(12030);
 CUresult cuGraphAddKernelNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies,
 		size_t numDependencies, const CUDA_KERNEL_NODE_PARAMS_v1 *nodeParams)
 		LOCAL SINCE(10000);
@@ -916,8 +942,10 @@ CUresult cuGraphAddNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphN
 		size_t numDependencies, CUgraphNodeParams *nodeParams)
 		LOCAL SINCE(12020);
 CUresult cuStreamCopyAttributes(CUstream dstStream, CUstream srcStream) POST SINCE(11000) PTSZ(11000);
-CUresult cuStreamGetAttribute(CUstream hStream, CUstreamAttrID attr, CUstreamAttrValue *value RAW) SINCE(11000) PTSZ(11000);
-CUresult cuStreamSetAttribute(CUstream hStream, CUstreamAttrID attr, const CUstreamAttrValue *param RAW) SINCE(11000) PTSZ(11000);
+CUresult cuStreamGetAttribute(CUstream hStream, CUstreamAttrID attr, CUstreamAttrValue *value RAW)
+		SINCE(11000) PTSZ(11000);
+CUresult cuStreamSetAttribute(CUstream hStream, CUstreamAttrID attr, const CUstreamAttrValue *param RAW)
+		SINCE(11000) PTSZ(11000);
 CUresult cuIpcOpenMemHandle(CUdeviceptr *pdptr, CUipcMemHandle handle, unsigned int Flags)
 		SAME(cuIpcOpenMemHandle_v2) SINCE(4010);
 CUresult cuGraphInstantiate(CUgraphExec *phGraphExec, CUgraph hGraph, CUgraphNode *phErrorNode,
@@ -940,7 +968,8 @@ CUresult cuStreamUpdateCaptureDependencies_v2(CUstream hStream,
 CUresult cuMemBatchDecompressAsync(CUmemDecompressParams *paramsArray, size_t count, unsigned int flags,
 		size_t *errorIndex, CUstream stream)
 		UNSUPPORTED("needs a decompression engine") SINCE(12060) PTSZ(12060);
-CUresult cuGetProcAddress(const char *symbol, void **pfn, int cudaVersion, cuuint64_t flags) LOCAL SINCE(11030);
+CUresult cuGetProcAddress(const char *symbol, void **pfn, int cudaVersion, cuuint64_t flags)
+		LOCAL SINCE(11030);
 CUresult cuCheckpointProcessGetRestoreThreadId(int pid, int *tid)
 		UNSUPPORTED("process checkpointing is of the GPU host") SINCE(12080);
 CUresult cuCheckpointProcessGetState(int pid, CUprocessState *state)

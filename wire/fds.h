@@ -7,6 +7,6 @@
 
 /* Sends n bytes, not 0, and `count` descriptors with them. 0 or -errno; flags as of sendmsg. */
 int fds_send(int socket, const void *p, size_t n, const int *fds, unsigned count, int flags);
-/* Receives n bytes and the `count` descriptors that must come with them, close-on-exec. 0, or -errno: then the
- * caller gets none; -EPROTO: something else came. */
+/* Receives n bytes and the `count` descriptors that must come with them, close-on-exec. 0, or -errno: then
+ * the caller gets none; -EPROTO: something else came. */
 int fds_receive(int socket, void *p, size_t n, int *fds, unsigned count, int flags);

@@ -17,25 +17,27 @@ static const struct kind {
 	bool to_server, from_server;
 	uint32_t head;
 	uint64_t bulk;
+	uint32_t flags;
 } kinds[FRAME_KINDS] = {
-	[FRAME_HELLO] = {"HELLO", true, false, LIMIT_HEAD, 0},
-	[FRAME_POST] = {"POST", true, false, LIMIT_HEAD, LIMIT_BULK},
-	[FRAME_WAIT] = {"WAIT", true, false, LIMIT_HEAD, LIMIT_BULK},
-	[FRAME_THREAD_END] = {"THREAD_END", true, false, 0, 0},
-	[FRAME_UPCALL_DONE] = {"UPCALL_DONE", true, false, 0, 0},
-	[FRAME_PING] = {"PING", true, false, 0, 0},
-	[FRAME_PONG] = {"PONG", false, true, 0, 0},
-	[FRAME_REPLY] = {"REPLY", false, true, LIMIT_HEAD, LIMIT_REPLY},
-	[FRAME_DATA] = {"DATA", false, true, 0, LIMIT_REPLY},
+	[FRAME_HELLO] = {"HELLO", true, false, LIMIT_HEAD, 0, FRAME_PTDS},
+	[FRAME_POST] = {"POST", true, false, LIMIT_HEAD, LIMIT_BULK, FRAME_PTDS},
+	[FRAME_WAIT] = {"WAIT", true, false, LIMIT_HEAD, LIMIT_BULK, FRAME_PTDS | FRAME_PACE | FRAME_ASIDE},
+	[FRAME_THREAD_END] = {"THREAD_END", true, false, 0, 0, FRAME_PTDS},
+	[FRAME_UPCALL_DONE] = {"UPCALL_DONE", true, false, 0, 0, 0},
+	[FRAME_PING] = {"PING", true, false, 0, 0, 0},
+	[FRAME_PONG] = {"PONG", false, true, 0, 0, 0},
+	[FRAME_REPLY] = {"REPLY", false, true, LIMIT_HEAD, LIMIT_REPLY, FRAME_MORE | FRAME_CHANGED},
+	[FRAME_DATA] = {"DATA", false, true, 0, LIMIT_REPLY, 0},
 	[FRAME_UPCALL] = {"UPCALL", false, true, LIMIT_UPCALL - sizeof(struct frame),
-			LIMIT_UPCALL - sizeof(struct frame)},
-	[FRAME_OUTPUT] = {"OUTPUT", false, true, 0, LIMIT_UPCALL - sizeof(struct frame)},
-	[FRAME_BYE] = {"BYE", false, true, LIMIT_HEAD, 0},
-	[FRAME_GET_SNAPSHOT] = {"GET_SNAPSHOT", true, false, 0, 0},
-	[FRAME_SNAPSHOT] = {"SNAPSHOT", false, true, LIMIT_SNAPSHOT, 0},
-	[FRAME_KEEP] = {"KEEP", true, false, 0, 0},
-	[FRAME_KEPT] = {"KEPT", false, true, 0, 0},
-	[FRAME_DROP] = {"DROP", true, false, 0, 0},
+		LIMIT_UPCALL - sizeof(struct frame), 0},
+	[FRAME_OUTPUT] = {"OUTPUT", false, true, 0, LIMIT_UPCALL - sizeof(struct frame),
+		FRAME_STDERR | FRAME_LOG},
+	[FRAME_BYE] = {"BYE", false, true, LIMIT_HEAD, 0, 0},
+	[FRAME_GET_SNAPSHOT] = {"GET_SNAPSHOT", true, false, 0, 0, 0},
+	[FRAME_SNAPSHOT] = {"SNAPSHOT", false, true, LIMIT_SNAPSHOT, 0, 0},
+	[FRAME_KEEP] = {"KEEP", true, false, 0, 0, 0},
+	[FRAME_KEPT] = {"KEPT", false, true, 0, 0, 0},
+	[FRAME_DROP] = {"DROP", true, false, 0, 0, 0},
 };
 
 const char *frame_kind_name(unsigned kind)
@@ -65,9 +67,7 @@ int frame_check(const struct frame *f, bool to_server, const char **why)
 		return refuse(why, "bulk too long");
 	if (f->kind == FRAME_UPCALL && f->head_len + f->bulk_len > LIMIT_UPCALL - sizeof *f)
 		return refuse(why, "upcall too long");
-	if (f->flags & ~(f->kind == FRAME_WAIT ? FRAME_PTDS | FRAME_PACE | FRAME_ASIDE :
-			record ? FRAME_PTDS : f->kind == FRAME_REPLY ? FRAME_MORE | FRAME_CHANGED :
-			f->kind == FRAME_OUTPUT ? FRAME_STDERR | FRAME_LOG : 0))
+	if (f->flags & ~k->flags)
 		return refuse(why, "unknown flags");
 	if (record && !f->thread)
 		return refuse(why, "record of no thread");

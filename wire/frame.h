@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What travels between the mount and the server, and, as the same bytes, between a program and the mount (wire/ctl.h). docs/protocol.md tells
- * the story; this file is the truth.
+/* What travels between the mount and the server, and, as the same bytes, between a program and the mount
+ * (wire/ctl.h). docs/protocol.md tells the story; this file is the truth.
  *
- * A connection starts with a clear preamble from the client, then TLS 1.3 when it says so, then frames in both directions. A frame is a
- * 40-byte little-endian header, `head_len` bytes of msgpack and `bulk_len` raw bytes. The daemon reads headers only. */
+ * A connection starts with a clear preamble from the client, then TLS 1.3 when it says so, then frames in
+ * both directions. A frame is a 40-byte little-endian header, `head_len` bytes of msgpack and `bulk_len` raw
+ * bytes. The daemon reads headers only. */
 #pragma once
 #include <stdbool.h>
 #include <stddef.h>
@@ -14,7 +15,8 @@
 enum preamble_flags {
 	PREAMBLE_TLS = 1,           /* a TLS handshake follows */
 	PREAMBLE_MONITOR = 2,       /* tree values instead of a session */
-	PREAMBLE_PACK = 4,          /* behind each direction's first frame come blocks (wire/pack.c), compressed where that is faster */
+	PREAMBLE_PACK = 4,          /* behind each direction's first frame come blocks (wire/pack.c),
+	                             * compressed where that is faster */
 	PREAMBLE_PACK_ALWAYS = 8,   /* the same, compressed whatever the link is like */
 };
 struct preamble {
@@ -34,52 +36,67 @@ enum frame_kind {
 	FRAME_WAIT,                 /* a call answered by FRAME_REPLY with the same seq */
 	FRAME_THREAD_END,           /* `thread` has ended */
 	/* outside the ordered stream */
-	FRAME_UPCALL_DONE,          /* program to server: the host function of the UPCALL with this seq has returned */
+	FRAME_UPCALL_DONE,          /* program to server: the host function of the UPCALL with this seq has
+	                             * returned */
 	FRAME_PING,                 /* daemon to server, every TIME_HEARTBEAT */
 	FRAME_PONG,
 	/* server to program */
 	FRAME_REPLY,
-	FRAME_DATA,                 /* bytes of a copy to the host: ctx = transfer id, seq = offset in the transfer, bulk */
-	FRAME_UPCALL,               /* run a host function: seq = upcall id, head = the id that the program gave it, and up
-	                             * to UPCALL_VALUES numbers for it */
-	FRAME_OUTPUT,               /* what kernels print: bulk is text for the program's standard output; travels like an upcall */
-	FRAME_BYE,                  /* the server ends the session: head = code, text; then the connection closes */
+	FRAME_DATA,                 /* bytes of a copy to the host: ctx = transfer id, seq = offset in the
+	                             * transfer, bulk */
+	FRAME_UPCALL,               /* run a host function: seq = upcall id, head = the id that the program
+	                             * gave it, and up to UPCALL_VALUES numbers for it */
+	FRAME_OUTPUT,               /* what kernels print: bulk is text for the program's standard output;
+	                             * travels like an upcall */
+	FRAME_BYE,                  /* the server ends the session: head = code, text; then the connection
+	                             * closes */
 	/* monitor connection (PREAMBLE_MONITOR) */
 	FRAME_GET_SNAPSHOT,         /* answered by FRAME_SNAPSHOT with the same seq */
 	FRAME_SNAPSHOT,             /* head: the snapshot map */
-	FRAME_KEEP,                 /* seq, ctx: the token of a file that the mount opened for a shared handle; answered by FRAME_KEPT */
+	FRAME_KEEP,                 /* seq, ctx: the token of a file that the mount opened for a shared
+	                             * handle; answered by FRAME_KEPT */
 	FRAME_KEPT,                 /* of that token; call: not 0 when the mount has too many */
 	FRAME_DROP,                 /* the file with that token is closed */
 	FRAME_KINDS
 };
 
 enum frame_flags {
-	FRAME_PTDS = 1,             /* record: default stream means per-thread (the _ptsz and _ptds flavours) */
+	FRAME_PTDS = 1,             /* record: default stream means per-thread (the _ptsz and _ptds
+	                             * flavours) */
 	FRAME_MORE = 2,             /* REPLY: `deliveries` DATA transfers were sent ahead of it */
 	FRAME_STDERR = 4,           /* OUTPUT: for standard error instead */
-	FRAME_LOG = 32,             /* OUTPUT: a message of the driver's log instead: a byte, its level, and its text */
-	FRAME_ASIDE = 64,           /* WAIT of a thread that runs an UPCALL: may go ahead of records that wait behind a POST that is stuck in the driver */
-	FRAME_PACE = 16,            /* WAIT that asks nothing: its REPLY, without failures or deliveries, says that its turn has come */
-	FRAME_CHANGED = 8,          /* REPLY that may tell of work's end: memory used in place (wire/mirror.h) has changed */
+	FRAME_LOG = 32,             /* OUTPUT: a message of the driver's log instead: a byte, its level, and
+	                             * its text */
+	FRAME_ASIDE = 64,           /* WAIT of a thread that runs an UPCALL: may go ahead of records that wait
+	                             * behind a POST that is stuck in the driver */
+	FRAME_PACE = 16,            /* WAIT that asks nothing: its REPLY, without failures or deliveries, says
+	                             * that its turn has come */
+	FRAME_CHANGED = 8,          /* REPLY that may tell of work's end: memory used in place (wire/mirror.h)
+	                             * has changed */
 };
 
 struct frame {
 	uint32_t head_len;
 	uint8_t kind, flags;
-	uint16_t call;              /* record: index in the hello's function list; REPLY: OUTPUT frames sent so far, low 16 bits */
+	uint16_t call;              /* record: index in the hello's function list; REPLY: OUTPUT frames sent
+	                             * so far, low 16 bits */
 	uint64_t bulk_len;
-	uint32_t thread;            /* record: the program's thread, from 1; REPLY: code of the first failed post not told yet, else 0 */
-	uint32_t deliveries;        /* REPLY: number of finished transfers to the host in its bulk, see below */
+	uint32_t thread;            /* record: the program's thread, from 1; REPLY: code of the first failed
+	                             * post not told yet, else 0 */
+	uint32_t deliveries;        /* REPLY: number of finished transfers to the host in its bulk, see
+	                             * below */
 	uint64_t seq;               /* record: 1, 2, 3, ... in stream order; REPLY: of the record answered */
-	uint64_t ctx;               /* record: the calling thread's current context handle; REPLY, UPCALL: low half: deliveries
-	                             * of all frames so far, this one included; high half: low half of the failed post's seq */
+	uint64_t ctx;               /* record: the calling thread's current context handle; REPLY, UPCALL: low
+	                             * half: deliveries of all frames so far, this one included; high half:
+	                             * low half of the failed post's seq */
 };
 _Static_assert(sizeof(struct frame) == 40, "frame");
 
-/* Deliveries. A copy to the host whose completion is told later (cuMemcpyDtoHAsync to pinned memory) is a post with a transfer id; the server keeps
- * the bytes until a REPLY tells completion. That REPLY has `deliveries` > 0 and its bulk starts with that many {u64 transfer, u64 bytes}
- * pairs; transfers of at most DELIVERY_INLINE bytes follow in the same bulk, in order, while they fit; the others were sent before it as DATA frames.
- * The program puts all bytes in place before its call returns. */
+/* Deliveries. A copy to the host whose completion is told later (cuMemcpyDtoHAsync to pinned memory) is a
+ * post with a transfer id; the server keeps the bytes until a REPLY tells completion. That REPLY has
+ * `deliveries` > 0 and its bulk starts with that many {u64 transfer, u64 bytes} pairs; transfers of at most
+ * DELIVERY_INLINE bytes follow in the same bulk, in order, while they fit; the others were sent before it as
+ * DATA frames. The program puts all bytes in place before its call returns. */
 #define DELIVERY_INLINE 4096
 #define UPCALL_VALUES 2
 #define UPCALL_HEAD (9u * (1 + UPCALL_VALUES))  /* bytes of an UPCALL's head at most */
@@ -88,17 +105,23 @@ struct delivery { uint64_t transfer, bytes; };
 /* Names a handle that sessions of one server share (docs/protocol.md). */
 struct share_token { uint64_t word[2]; };
 
-/* hello request (FRAME_HELLO), a map: "protocol" int, "version" text (build), "pid" int, "uid" int, "user" text, "command" text, "list" u64 (CALL_LIST: the call
- *   ids of this session are those of a build with that list) or "calls" array of [name text, signature u32] (they are indices of this array), "env" map of
- *   the CUDA_* variables that the driver reads.
- * hello reply: map: "protocol", "version", "session" int (id at the server), "driver" text ("real" or "soft"), "keeps" bool (module images), "unknown" array of
- *   call ids that this server lacks or describes otherwise, "snapshot" map. Or, to a list that it does not know: "again" true.
- * snapshot map: "driver_version" int (13000), "nvidia_version" text ("580.159.04", or "" ), "driver" text, "host" text, "sessions" int, "devices" array of maps:
- *   "name" text, "uuid" bin 16, "luid" bin 8, "node_mask" int, "total" int, "free" int, "pci_bus_id" text ("0000:00:06.0" or ""), "attributes" array of
- *   int or nil (nil: the driver gave an error), index = CUdevice_attribute, first element unused.
- * FRAME_BYE head: [code int (a CUresult), text]. */
+/* The maps that are sent as heads.
+ *
+ * hello request (FRAME_HELLO): "protocol" int, "version" text (build), "pid" int, "uid" int, "user" text,
+ *   "command" text, "list" u64 (CALL_LIST: the call ids of this session are those of a build with that list)
+ *   or "calls" array of [name text, signature u32] (they are indices of this array), "env" map of the CUDA_*
+ *   variables that the driver reads.
+ * hello reply: "protocol", "version", "session" int (id at the server), "driver" text ("real" or "soft"),
+ *   "keeps" bool (module images), "unknown" array of call ids that this server lacks or describes otherwise,
+ *   "snapshot" map. Or, to a list that it does not know: "again" true.
+ * snapshot: "driver_version" int (13000), "nvidia_version" text ("580.159.04", or ""), "driver" text, "host"
+ *   text, "sessions" int, "devices" array of maps: "name" text, "uuid" bin 16, "luid" bin 8, "node_mask" int,
+ *   "total" int, "free" int, "pci_bus_id" text ("0000:00:06.0" or ""), "attributes" array of int or nil (nil:
+ *   the driver gave an error), index = CUdevice_attribute, first element unused.
+ * FRAME_BYE: an array [code int (a CUresult), text]. */
 
-/* Copies a header out of / into wire order (little-endian hosts only: a no-op copy) and checks it against the limits of the direction.
- * Returns 0, or -EPROTO and a word of explanation in *why (a constant). `to_server`: the frame was sent by a program or a daemon. */
+/* Copies a header out of / into wire order (little-endian hosts only: a no-op copy) and checks it against the
+ * limits of the direction. Returns 0, or -EPROTO and a word of explanation in *why (a constant). `to_server`:
+ * the frame was sent by a program or a daemon. */
 int frame_check(const struct frame *f, bool to_server, const char **why);
 const char *frame_kind_name(unsigned kind);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The file of a process is mapped at its first mark, and anew after a fork: a server's sessions have each their own.
+/* The file of a process is mapped at its first mark, and anew after a fork: a server's sessions have each
+ * their own.
  *
  * Thread rule: as hops.h; no locks. */
 #include "wire/hops.h"
@@ -44,9 +45,12 @@ static void begin(int pid)
 	atomic_store(&marks, NULL);
 	atomic_store(&count, 0);
 	int n = snprintf(path, sizeof path, "%s/%d", folder, pid);
-	int fd = n > 0 && (size_t)n < sizeof path ? open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600) : -1;
+	bool fits = n > 0 && (size_t)n < sizeof path;
+	int fd = fits ? open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600) : -1;
 	size_t size = HOP_MARKS * sizeof(struct hop_mark);
-	void *p = fd < 0 || ftruncate(fd, (off_t)size) ? MAP_FAILED : mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	void *p = MAP_FAILED;
+	if (fd >= 0 && !ftruncate(fd, (off_t)size))
+		p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	if (fd >= 0)
 		close(fd);
 	if (p != MAP_FAILED)

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* When a record passed which place on its way through program, mount, server and driver, by the monotonic clock: for the breakdown of a call
- * (tests/bench/hops.sh), where no profiler can look into three processes at once. With SCUDAFS_HOPS=FOLDER each process writes a file there, named
- * by its pid: an array of struct hop_mark. One comparison a place without it. For one program at a time: records are told apart by their number.
+/* When a record passed which place on its way through program, mount, server and driver, by the monotonic
+ * clock: for the breakdown of a call (tests/bench/hops.sh), where no profiler can look into three processes
+ * at once. With SCUDAFS_HOPS=FOLDER each process writes a file there, named by its pid: an array of struct
+ * hop_mark. One comparison a place without it. For one program at a time: records are told apart by their
+ * number.
  *
  * Thread rule: any thread. */
 #pragma once

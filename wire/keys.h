@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Key files: lines "name:64 hex digits", `#` comments. A client has one key, a server one per client. The file must not be readable by group or
- * others. */
+/* Key files: lines "name:64 hex digits", `#` comments. A client has one key, a server one per client. The
+ * file must not be readable by group or others. */
 #pragma once
 #include <stddef.h>
 #include <stdint.h>
@@ -9,7 +9,8 @@
 struct key { char name[LIMIT_NAME + 1]; uint8_t secret[32]; };
 struct keys;
 
-/* Reads a file with any number of keys. Returns 0 or -errno (-EPERM: mode too open, -EINVAL: a bad line) and says why in *why (a constant). */
+/* Reads a file with any number of keys. Returns 0 or -errno (-EPERM: mode too open, -EINVAL: a bad line) and
+ * says why in *why (a constant). */
 int keys_load(const char *path, struct keys **out, const char **why);
 void keys_free(struct keys *k);
 /* The key of that name, NULL if none; compares in constant time. */

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Every number that a peer could choose, with the most that we accept. A value past its limit ends the session with one log line. */
+/* Every number that a peer could choose, with the most that we accept. A value past its limit ends the
+ * session with one log line. */
 #pragma once
 
 #define LIMIT_HEAD          (64u << 10)     /* bytes of a frame's msgpack head */
-#define LIMIT_BULK          (256ull << 30)  /* bytes of a record's bulk (a copy to the device streams through, it is never held) */
+#define LIMIT_BULK          (256ull << 30)  /* bytes of a record's bulk (a copy to the device streams through,
+                                             * it is never held) */
 #define LIMIT_REPLY         (1u << 20)      /* bytes of a reply's own bulk and of one DATA frame's bulk */
 #define LIMIT_IMAGE         (2u << 30)      /* bytes of a module image */
 #define LIMIT_UPCALL        (64u << 10)     /* bytes of an UPCALL frame */
@@ -14,7 +16,8 @@
 #define LIMIT_CACHE_NAMES   (64u << 10)     /* bytes of function names kept with one image */
 #define LIMIT_ARENA         (16ull << 30)   /* bytes of memory for large copies that one program shares with its mount */
 #define LIMIT_CALLS         4096            /* entries of a hello's function list */
-#define LIMIT_NAME          128             /* bytes of an API name, a client name, a host name, without the NUL */
+#define LIMIT_NAME          128             /* bytes of an API name, a client name, a host name, without the
+                                             * NUL */
 #define LIMIT_STRING        (32u << 10)     /* bytes of any other string in a head */
 #define LIMIT_ARRAY         (1u << 20)      /* elements of an array parameter */
 #define LIMIT_METADATA      4096u           /* opaque bytes of NVML's metadata of a vGPU or its host */
@@ -31,14 +34,17 @@
 #define LIMIT_SHARED_EACH   1024            /* those of one session, and descriptors of one mount */
 #define LIMIT_KEYS          1024            /* lines of a key file */
 #define LIMIT_MIRRORS       4096            /* ranges of memory that a program and its GPU use in place */
-#define LIMIT_MIRROR        (16ull << 30)   /* bytes of them in all; each end keeps a second copy of what is in use */
+#define LIMIT_MIRROR        (16ull << 30)   /* bytes of them in all; each end keeps a second copy of what is
+                                             * in use */
 #define LIMIT_DEPTH         8               /* nesting of msgpack in a head */
 
 /* Times, milliseconds, monotonic clock. */
 #define TIME_PREAMBLE       3000            /* accept to a complete preamble */
 #define TIME_TLS            10000           /* TLS handshake */
-#define TIME_CONNECT        4000            /* the daemon's connect, handshake included: mount fails within 5 s */
+#define TIME_CONNECT        4000            /* the daemon's connect, handshake included: a mount
+                                             * fails within 5 s */
 #define TIME_HEARTBEAT      2000            /* a PING from the daemon */
 #define TIME_DEAD           6000            /* nothing received: the peer is dead */
-#define TIME_SILENCE        9000            /* the server's: nothing came from a mount, which sends a PING every TIME_HEARTBEAT */
+#define TIME_SILENCE        9000            /* the server's: nothing came from a mount, which sends a PING
+                                             * every TIME_HEARTBEAT */
 #define TIME_PARK           5000            /* a parked FUSE request is answered CTL_AGAIN after this */

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Heads as msgpack: msgpack-c's packer writes, a bounded cursor of our own reads (msgpack-c's unpacker allocates a tree, which neither a launch nor a
- * hostile peer should make us do). Format: https://github.com/msgpack/msgpack/blob/master/spec.md */
+/* Heads as msgpack: msgpack-c's packer writes, a bounded cursor of our own reads (msgpack-c's unpacker
+ * allocates a tree, which neither a launch nor a hostile peer should make us do). Format:
+ * https://github.com/msgpack/msgpack/blob/master/spec.md */
 #include "wire/msg.h"
 #include <msgpack/pack.h>
 #include "wire/limits.h"
@@ -261,7 +262,8 @@ size_t get_text(struct msg *m, char *out, size_t cap)
 	return n;
 }
 
-/* Every element needs at least `least` bytes: a count that cannot be there is refused before anyone allocates for it. */
+/* Every element needs at least `least` bytes: a count that cannot be there is refused before anyone allocates
+ * for it. */
 static size_t count(struct msg *m, enum type type, size_t max, size_t least)
 {
 	uint64_t n = want(m, type);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The codec of heads: msgpack, written with msgpack-c's packer, read by a bounded cursor. Errors are sticky: put and get never fail visibly; check
- * `bad` once, after the last field. A message must be consumed completely or it is bad. A msg is used by one thread at a time. */
+/* The codec of heads: msgpack, written with msgpack-c's packer, read by a bounded cursor. Errors are sticky:
+ * put and get never fail visibly; check `bad` once, after the last field. A message must be consumed
+ * completely or it is bad. A msg is used by one thread at a time. */
 #pragma once
 #include <stdbool.h>
 #include <stddef.h>
@@ -12,7 +13,10 @@ struct msg {
 	size_t len, cap;    /* put: bytes used, room. get: bytes read, bytes there */
 	bool bad;
 };
-static inline void msg_init(struct msg *m, void *buf, size_t cap) { *m = (struct msg){.buf = buf, .cap = cap}; }
+static inline void msg_init(struct msg *m, void *buf, size_t cap)
+{
+	*m = (struct msg){.buf = buf, .cap = cap};
+}
 
 void put_u64(struct msg *m, uint64_t v);
 void put_i64(struct msg *m, int64_t v);

@@ -1,21 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* NVML as scudafs speaks it: the functions of libnvidia-ml 13.0 with how their arguments travel (words: annotate.h, docs/api.md). Structures that carry a
- * version are sent and returned, as many bytes as their version says. GUARDED functions change a card and need the server's consent. */
+/* NVML as scudafs speaks it: the functions of libnvidia-ml 13.0 with how their arguments travel (words:
+ * annotate.h, docs/api.md). Structures that carry a version are sent and returned, as many bytes as their
+ * version says. GUARDED functions change a card and need the server's consent. */
 #pragma once
 #include "wire/annotate.h"
 #include "wire/nvml_types.h"
 
 #pragma GCC visibility push(default)
 
-API(nvml, nvmlReturn_t, NVML_ERROR_INVALID_ARGUMENT, NVML_ERROR_MEMORY, NVML_ERROR_NOT_SUPPORTED, NVML_ERROR_NO_PERMISSION)
+API(nvml, nvmlReturn_t, NVML_ERROR_INVALID_ARGUMENT, NVML_ERROR_MEMORY, NVML_ERROR_NOT_SUPPORTED,
+		NVML_ERROR_NO_PERMISSION)
 
-const char *nvmlErrorString(nvmlReturn_t result);       /* local, outside the description's rules: returns no code */
+/* Local, outside the description's rules: it returns no code. */
+const char *nvmlErrorString(nvmlReturn_t result);
 
 nvmlReturn_t nvmlInit_v2(void) LOCAL;
 nvmlReturn_t nvmlInitWithFlags(unsigned int flags) LOCAL;
 nvmlReturn_t nvmlShutdown(void) LOCAL;
-nvmlReturn_t nvmlSystemGetDriverVersion(char *version TEXT(length), unsigned int length) CACHED("the session ends");
-nvmlReturn_t nvmlSystemGetNVMLVersion(char *version TEXT(length), unsigned int length) CACHED("the session ends");
+nvmlReturn_t nvmlSystemGetDriverVersion(char *version TEXT(length), unsigned int length)
+		CACHED("the session ends");
+nvmlReturn_t nvmlSystemGetNVMLVersion(char *version TEXT(length), unsigned int length)
+		CACHED("the session ends");
 nvmlReturn_t nvmlSystemGetCudaDriverVersion(int *cudaDriverVersion) CACHED("the session ends");
 nvmlReturn_t nvmlSystemGetCudaDriverVersion_v2(int *cudaDriverVersion) CACHED("the session ends");
 nvmlReturn_t nvmlSystemGetProcessName(unsigned int pid, char *name TEXT(length), unsigned int length) SHIM;
@@ -35,15 +40,18 @@ nvmlReturn_t nvmlUnitGetDevices(nvmlUnit_t unit, unsigned int *deviceCount INOUT
 		nvmlDevice_t *devices COUNT(deviceCount) OPTIONAL) ALWAYS;
 nvmlReturn_t nvmlDeviceGetCount_v2(unsigned int *deviceCount) CACHED("the session ends");
 nvmlReturn_t nvmlDeviceGetAttributes_v2(nvmlDevice_t device, nvmlDeviceAttributes_t *attributes);
-nvmlReturn_t nvmlDeviceGetHandleByIndex_v2(unsigned int index, nvmlDevice_t *device) CACHED("the session ends");
+nvmlReturn_t nvmlDeviceGetHandleByIndex_v2(unsigned int index, nvmlDevice_t *device)
+		CACHED("the session ends");
 nvmlReturn_t nvmlDeviceGetHandleBySerial(const char *serial STRING, nvmlDevice_t *device);
 nvmlReturn_t nvmlDeviceGetHandleByUUID(const char *uuid STRING, nvmlDevice_t *device);
 nvmlReturn_t nvmlDeviceGetHandleByUUIDV(const nvmlUUID_t *uuid, nvmlDevice_t *device);
 nvmlReturn_t nvmlDeviceGetHandleByPciBusId_v2(const char *pciBusId STRING, nvmlDevice_t *device);
-nvmlReturn_t nvmlDeviceGetName(nvmlDevice_t device, char *name TEXT(length), unsigned int length) CACHED("the session ends");
+nvmlReturn_t nvmlDeviceGetName(nvmlDevice_t device, char *name TEXT(length), unsigned int length)
+		CACHED("the session ends");
 nvmlReturn_t nvmlDeviceGetBrand(nvmlDevice_t device, nvmlBrandType_t *type);
 nvmlReturn_t nvmlDeviceGetIndex(nvmlDevice_t device, unsigned int *index) CACHED("the session ends");
-nvmlReturn_t nvmlDeviceGetSerial(nvmlDevice_t device, char *serial TEXT(length), unsigned int length) CACHED("the session ends");
+nvmlReturn_t nvmlDeviceGetSerial(nvmlDevice_t device, char *serial TEXT(length), unsigned int length)
+		CACHED("the session ends");
 nvmlReturn_t nvmlDeviceGetModuleId(nvmlDevice_t device, unsigned int *moduleId);
 nvmlReturn_t nvmlDeviceGetC2cModeInfoV(nvmlDevice_t device, nvmlC2cModeInfo_v1_t *c2cModeInfo);
 nvmlReturn_t nvmlDeviceGetMemoryAffinity(nvmlDevice_t device, unsigned int nodeSetSize,
@@ -63,8 +71,10 @@ nvmlReturn_t nvmlDeviceGetTopologyNearestGpus(nvmlDevice_t device, nvmlGpuTopolo
 		unsigned int *count INOUT, nvmlDevice_t *deviceArray COUNT(count) OPTIONAL) ALWAYS;
 nvmlReturn_t nvmlDeviceGetP2PStatus(nvmlDevice_t device1, nvmlDevice_t device2,
 		nvmlGpuP2PCapsIndex_t p2pIndex, nvmlGpuP2PStatus_t *p2pStatus);
-nvmlReturn_t nvmlDeviceGetUUID(nvmlDevice_t device, char *uuid TEXT(length), unsigned int length) CACHED("the session ends");
-nvmlReturn_t nvmlDeviceGetMinorNumber(nvmlDevice_t device, unsigned int *minorNumber) CACHED("the session ends");
+nvmlReturn_t nvmlDeviceGetUUID(nvmlDevice_t device, char *uuid TEXT(length), unsigned int length)
+		CACHED("the session ends");
+nvmlReturn_t nvmlDeviceGetMinorNumber(nvmlDevice_t device, unsigned int *minorNumber)
+		CACHED("the session ends");
 nvmlReturn_t nvmlDeviceGetBoardPartNumber(nvmlDevice_t device, char *partNumber TEXT(length),
 		unsigned int length);
 nvmlReturn_t nvmlDeviceGetInforomVersion(nvmlDevice_t device, nvmlInforomObject_t object,
@@ -179,7 +189,8 @@ nvmlReturn_t nvmlDeviceGetTotalEccErrors(nvmlDevice_t device, nvmlMemoryErrorTyp
 nvmlReturn_t nvmlDeviceGetDetailedEccErrors(nvmlDevice_t device, nvmlMemoryErrorType_t errorType,
 		nvmlEccCounterType_t counterType, nvmlEccErrorCounts_t *eccCounts);
 nvmlReturn_t nvmlDeviceGetMemoryErrorCounter(nvmlDevice_t device, nvmlMemoryErrorType_t errorType,
-		nvmlEccCounterType_t counterType, nvmlMemoryLocation_t locationType, unsigned long long *count);
+		nvmlEccCounterType_t counterType, nvmlMemoryLocation_t locationType,
+		unsigned long long *count);
 nvmlReturn_t nvmlDeviceGetUtilizationRates(nvmlDevice_t device, nvmlUtilization_t *utilization);
 nvmlReturn_t nvmlDeviceGetEncoderUtilization(nvmlDevice_t device, unsigned int *utilization,
 		unsigned int *samplingPeriodUs);
@@ -214,7 +225,8 @@ nvmlReturn_t nvmlDeviceOnSameBoard(nvmlDevice_t device1, nvmlDevice_t device2, i
 nvmlReturn_t nvmlDeviceGetAPIRestriction(nvmlDevice_t device, nvmlRestrictedAPI_t apiType,
 		nvmlEnableState_t *isRestricted);
 nvmlReturn_t nvmlDeviceGetSamples(nvmlDevice_t device, nvmlSamplingType_t type,
-		unsigned long long lastSeenTimeStamp, nvmlValueType_t *sampleValType, unsigned int *sampleCount INOUT,
+		unsigned long long lastSeenTimeStamp, nvmlValueType_t *sampleValType,
+		unsigned int *sampleCount INOUT,
 		nvmlSample_t *samples COUNT(sampleCount) OPTIONAL) ALWAYS;
 nvmlReturn_t nvmlDeviceGetBAR1MemoryInfo(nvmlDevice_t device, nvmlBAR1Memory_t *bar1Memory);
 nvmlReturn_t nvmlDeviceGetViolationStatus(nvmlDevice_t device, nvmlPerfPolicyType_t perfPolicyType,
@@ -241,7 +253,8 @@ nvmlReturn_t nvmlDeviceGetConfComputeGpuAttestationReport(nvmlDevice_t device,
 		nvmlConfComputeGpuAttestationReport_t *gpuAtstReport INOUT);
 nvmlReturn_t nvmlSystemGetConfComputeKeyRotationThresholdInfo(
 		nvmlConfComputeGetKeyRotationThresholdInfo_t *pKeyRotationThrInfo INOUT);
-nvmlReturn_t nvmlDeviceSetConfComputeUnprotectedMemSize(nvmlDevice_t device, unsigned long long sizeKiB) GUARDED;
+nvmlReturn_t nvmlDeviceSetConfComputeUnprotectedMemSize(nvmlDevice_t device, unsigned long long sizeKiB)
+		GUARDED;
 nvmlReturn_t nvmlSystemSetConfComputeGpusReadyState(unsigned int isAcceptingWork) GUARDED;
 nvmlReturn_t nvmlSystemSetConfComputeKeyRotationThresholdInfo(
 		nvmlConfComputeSetKeyRotationThresholdInfo_t *pKeyRotationThrInfo INOUT) GUARDED;
@@ -259,7 +272,8 @@ nvmlReturn_t nvmlDeviceGetAccountingPids(nvmlDevice_t device, unsigned int *coun
 		unsigned int *pids COUNT(count) OPTIONAL) ALWAYS;
 nvmlReturn_t nvmlDeviceGetAccountingBufferSize(nvmlDevice_t device, unsigned int *bufferSize);
 nvmlReturn_t nvmlDeviceGetRetiredPages(nvmlDevice_t device, nvmlPageRetirementCause_t cause,
-		unsigned int *pageCount INOUT, unsigned long long *addresses COUNT(pageCount) OPTIONAL) ALWAYS;
+		unsigned int *pageCount INOUT, unsigned long long *addresses COUNT(pageCount) OPTIONAL)
+		ALWAYS;
 nvmlReturn_t nvmlDeviceGetRetiredPages_v2(nvmlDevice_t device, nvmlPageRetirementCause_t cause,
 		unsigned int *pageCount INOUT, unsigned long long *addresses COUNT(pageCount) OPTIONAL,
 		unsigned long long *timestamps COUNT(pageCount) OPTIONAL) ALWAYS;
@@ -322,7 +336,8 @@ nvmlReturn_t nvmlDeviceGetNvLinkErrorCounter(nvmlDevice_t device, unsigned int l
 		nvmlNvLinkErrorCounter_t counter, unsigned long long *counterValue);
 nvmlReturn_t nvmlDeviceResetNvLinkErrorCounters(nvmlDevice_t device, unsigned int link) GUARDED;
 nvmlReturn_t nvmlDeviceSetNvLinkUtilizationControl(nvmlDevice_t device, unsigned int link,
-		unsigned int counter, nvmlNvLinkUtilizationControl_t *control INOUT, unsigned int reset) GUARDED;
+		unsigned int counter, nvmlNvLinkUtilizationControl_t *control INOUT,
+		unsigned int reset) GUARDED;
 nvmlReturn_t nvmlDeviceGetNvLinkUtilizationControl(nvmlDevice_t device, unsigned int link,
 		unsigned int counter, nvmlNvLinkUtilizationControl_t *control);
 nvmlReturn_t nvmlDeviceGetNvLinkUtilizationCounter(nvmlDevice_t device, unsigned int link,
@@ -347,10 +362,14 @@ nvmlReturn_t nvmlDeviceRegisterEvents(nvmlDevice_t device, unsigned long long ev
 nvmlReturn_t nvmlDeviceGetSupportedEventTypes(nvmlDevice_t device, unsigned long long *eventTypes);
 nvmlReturn_t nvmlEventSetWait_v2(nvmlEventSet_t set, nvmlEventData_t *data, unsigned int timeoutms) HAND;
 nvmlReturn_t nvmlEventSetFree(nvmlEventSet_t set DROP);
-nvmlReturn_t nvmlSystemEventSetCreate(nvmlSystemEventSetCreateRequest_t *request INOUT) UNSUPPORTED("holds pointers");
-nvmlReturn_t nvmlSystemEventSetFree(nvmlSystemEventSetFreeRequest_t *request INOUT) UNSUPPORTED("holds pointers");
-nvmlReturn_t nvmlSystemRegisterEvents(nvmlSystemRegisterEventRequest_t *request INOUT) UNSUPPORTED("holds pointers");
-nvmlReturn_t nvmlSystemEventSetWait(nvmlSystemEventSetWaitRequest_t *request INOUT) UNSUPPORTED("holds pointers");
+nvmlReturn_t nvmlSystemEventSetCreate(nvmlSystemEventSetCreateRequest_t *request INOUT)
+		UNSUPPORTED("holds pointers");
+nvmlReturn_t nvmlSystemEventSetFree(nvmlSystemEventSetFreeRequest_t *request INOUT)
+		UNSUPPORTED("holds pointers");
+nvmlReturn_t nvmlSystemRegisterEvents(nvmlSystemRegisterEventRequest_t *request INOUT)
+		UNSUPPORTED("holds pointers");
+nvmlReturn_t nvmlSystemEventSetWait(nvmlSystemEventSetWaitRequest_t *request INOUT)
+		UNSUPPORTED("holds pointers");
 nvmlReturn_t nvmlDeviceModifyDrainState(nvmlPciInfo_t *pciInfo INOUT, nvmlEnableState_t newState) GUARDED;
 nvmlReturn_t nvmlDeviceQueryDrainState(nvmlPciInfo_t *pciInfo INOUT, nvmlEnableState_t *currentState);
 nvmlReturn_t nvmlDeviceRemoveGpu_v2(nvmlPciInfo_t *pciInfo INOUT, nvmlDetachGpuState_t gpuState,
@@ -362,7 +381,8 @@ nvmlReturn_t nvmlDeviceClearFieldValues(nvmlDevice_t device, int valuesCount,
 		nvmlFieldValue_t *values INOUT COUNT(valuesCount)) GUARDED;
 nvmlReturn_t nvmlDeviceGetVirtualizationMode(nvmlDevice_t device, nvmlGpuVirtualizationMode_t *pVirtualMode);
 nvmlReturn_t nvmlDeviceGetHostVgpuMode(nvmlDevice_t device, nvmlHostVgpuMode_t *pHostVgpuMode);
-nvmlReturn_t nvmlDeviceSetVirtualizationMode(nvmlDevice_t device, nvmlGpuVirtualizationMode_t virtualMode) GUARDED;
+nvmlReturn_t nvmlDeviceSetVirtualizationMode(nvmlDevice_t device, nvmlGpuVirtualizationMode_t virtualMode)
+		GUARDED;
 nvmlReturn_t nvmlDeviceGetVgpuHeterogeneousMode(nvmlDevice_t device,
 		nvmlVgpuHeterogeneousMode_t *pHeterogeneousMode INOUT);
 nvmlReturn_t nvmlDeviceSetVgpuHeterogeneousMode(nvmlDevice_t device,
@@ -388,8 +408,10 @@ nvmlReturn_t nvmlDeviceGetSupportedVgpus(nvmlDevice_t device, unsigned int *vgpu
 		nvmlVgpuTypeId_t *vgpuTypeIds COUNT(vgpuCount) OPTIONAL) ALWAYS;
 nvmlReturn_t nvmlDeviceGetCreatableVgpus(nvmlDevice_t device, unsigned int *vgpuCount INOUT,
 		nvmlVgpuTypeId_t *vgpuTypeIds COUNT(vgpuCount) OPTIONAL) ALWAYS;
-nvmlReturn_t nvmlVgpuTypeGetClass(nvmlVgpuTypeId_t vgpuTypeId, char *vgpuTypeClass, unsigned int *size) UNSUPPORTED("not remoted");
-nvmlReturn_t nvmlVgpuTypeGetName(nvmlVgpuTypeId_t vgpuTypeId, char *vgpuTypeName, unsigned int *size) UNSUPPORTED("not remoted");
+nvmlReturn_t nvmlVgpuTypeGetClass(nvmlVgpuTypeId_t vgpuTypeId, char *vgpuTypeClass, unsigned int *size)
+		UNSUPPORTED("not remoted");
+nvmlReturn_t nvmlVgpuTypeGetName(nvmlVgpuTypeId_t vgpuTypeId, char *vgpuTypeName, unsigned int *size)
+		UNSUPPORTED("not remoted");
 nvmlReturn_t nvmlVgpuTypeGetGpuInstanceProfileId(nvmlVgpuTypeId_t vgpuTypeId,
 		unsigned int *gpuInstanceProfileId);
 nvmlReturn_t nvmlVgpuTypeGetDeviceID(nvmlVgpuTypeId_t vgpuTypeId, unsigned long long *deviceID,
@@ -426,10 +448,12 @@ nvmlReturn_t nvmlVgpuInstanceSetEncoderCapacity(nvmlVgpuInstance_t vgpuInstance,
 nvmlReturn_t nvmlVgpuInstanceGetEncoderStats(nvmlVgpuInstance_t vgpuInstance, unsigned int *sessionCount,
 		unsigned int *averageFps, unsigned int *averageLatency);
 nvmlReturn_t nvmlVgpuInstanceGetEncoderSessions(nvmlVgpuInstance_t vgpuInstance,
-		unsigned int *sessionCount INOUT, nvmlEncoderSessionInfo_t *sessionInfo COUNT(sessionCount) OPTIONAL) ALWAYS;
+		unsigned int *sessionCount INOUT, nvmlEncoderSessionInfo_t *sessionInfo COUNT(sessionCount)
+		OPTIONAL) ALWAYS;
 nvmlReturn_t nvmlVgpuInstanceGetFBCStats(nvmlVgpuInstance_t vgpuInstance, nvmlFBCStats_t *fbcStats);
 nvmlReturn_t nvmlVgpuInstanceGetFBCSessions(nvmlVgpuInstance_t vgpuInstance,
-		unsigned int *sessionCount INOUT, nvmlFBCSessionInfo_t *sessionInfo COUNT(sessionCount) OPTIONAL) ALWAYS;
+		unsigned int *sessionCount INOUT, nvmlFBCSessionInfo_t *sessionInfo COUNT(sessionCount)
+		OPTIONAL) ALWAYS;
 nvmlReturn_t nvmlVgpuInstanceGetGpuInstanceId(nvmlVgpuInstance_t vgpuInstance, unsigned int *gpuInstanceId);
 nvmlReturn_t nvmlVgpuInstanceGetGpuPciId(nvmlVgpuInstance_t vgpuInstance, char *vgpuPciId,
 		unsigned int *length) UNSUPPORTED("not remoted");
@@ -449,7 +473,8 @@ nvmlReturn_t nvmlGpuInstanceGetVgpuSchedulerState(nvmlGpuInstance_t gpuInstance,
 nvmlReturn_t nvmlGpuInstanceGetVgpuSchedulerLog(nvmlGpuInstance_t gpuInstance,
 		nvmlVgpuSchedulerLogInfo_t *pSchedulerLogInfo INOUT);
 nvmlReturn_t nvmlGpuInstanceGetVgpuTypeCreatablePlacements(nvmlGpuInstance_t gpuInstance,
-		nvmlVgpuCreatablePlacementInfo_t *pCreatablePlacementInfo INOUT) UNSUPPORTED("holds pointers");
+		nvmlVgpuCreatablePlacementInfo_t *pCreatablePlacementInfo INOUT)
+		UNSUPPORTED("holds pointers");
 nvmlReturn_t nvmlGpuInstanceGetVgpuHeterogeneousMode(nvmlGpuInstance_t gpuInstance,
 		nvmlVgpuHeterogeneousMode_t *pHeterogeneousMode INOUT);
 nvmlReturn_t nvmlGpuInstanceSetVgpuHeterogeneousMode(nvmlGpuInstance_t gpuInstance,
@@ -473,12 +498,14 @@ nvmlReturn_t nvmlGetVgpuVersion(nvmlVgpuVersion_t *supported, nvmlVgpuVersion_t 
 nvmlReturn_t nvmlSetVgpuVersion(nvmlVgpuVersion_t *vgpuVersion INOUT) GUARDED;
 nvmlReturn_t nvmlDeviceGetVgpuUtilization(nvmlDevice_t device, unsigned long long lastSeenTimeStamp,
 		nvmlValueType_t *sampleValType, unsigned int *vgpuInstanceSamplesCount INOUT,
-		nvmlVgpuInstanceUtilizationSample_t *utilizationSamples COUNT(vgpuInstanceSamplesCount) OPTIONAL) ALWAYS;
+		nvmlVgpuInstanceUtilizationSample_t *utilizationSamples COUNT(vgpuInstanceSamplesCount)
+		OPTIONAL) ALWAYS;
 nvmlReturn_t nvmlDeviceGetVgpuInstancesUtilizationInfo(nvmlDevice_t device,
 		nvmlVgpuInstancesUtilizationInfo_t *vgpuUtilInfo INOUT) UNSUPPORTED("holds pointers");
 nvmlReturn_t nvmlDeviceGetVgpuProcessUtilization(nvmlDevice_t device, unsigned long long lastSeenTimeStamp,
 		unsigned int *vgpuProcessSamplesCount INOUT,
-		nvmlVgpuProcessUtilizationSample_t *utilizationSamples COUNT(vgpuProcessSamplesCount) OPTIONAL) ALWAYS;
+		nvmlVgpuProcessUtilizationSample_t *utilizationSamples COUNT(vgpuProcessSamplesCount)
+		OPTIONAL) ALWAYS;
 nvmlReturn_t nvmlDeviceGetVgpuProcessesUtilizationInfo(nvmlDevice_t device,
 		nvmlVgpuProcessesUtilizationInfo_t *vgpuProcUtilInfo INOUT) UNSUPPORTED("holds pointers");
 nvmlReturn_t nvmlVgpuInstanceGetAccountingMode(nvmlVgpuInstance_t vgpuInstance, nvmlEnableState_t *mode);
@@ -492,7 +519,8 @@ nvmlReturn_t nvmlVgpuInstanceGetLicenseInfo_v2(nvmlVgpuInstance_t vgpuInstance,
 nvmlReturn_t nvmlGetExcludedDeviceCount(unsigned int *deviceCount);
 nvmlReturn_t nvmlGetExcludedDeviceInfoByIndex(unsigned int index, nvmlExcludedDeviceInfo_t *info);
 nvmlReturn_t nvmlDeviceReadWritePRM_v1(nvmlDevice_t device, nvmlPRMTLV_v1_t *buffer INOUT) GUARDED;
-nvmlReturn_t nvmlDeviceSetMigMode(nvmlDevice_t device, unsigned int mode, nvmlReturn_t *activationStatus) GUARDED;
+nvmlReturn_t nvmlDeviceSetMigMode(nvmlDevice_t device, unsigned int mode, nvmlReturn_t *activationStatus)
+		GUARDED;
 nvmlReturn_t nvmlDeviceGetMigMode(nvmlDevice_t device, unsigned int *currentMode, unsigned int *pendingMode);
 nvmlReturn_t nvmlDeviceGetGpuInstanceProfileInfo(nvmlDevice_t device, unsigned int profile,
 		nvmlGpuInstanceProfileInfo_t *info);
@@ -513,11 +541,13 @@ nvmlReturn_t nvmlDeviceGetGpuInstances(nvmlDevice_t device, unsigned int profile
 		nvmlGpuInstance_t *gpuInstances COUNT(count), unsigned int *count);
 nvmlReturn_t nvmlDeviceGetGpuInstanceById(nvmlDevice_t device, unsigned int id,
 		nvmlGpuInstance_t *gpuInstance);
-nvmlReturn_t nvmlGpuInstanceGetInfo(nvmlGpuInstance_t gpuInstance, nvmlGpuInstanceInfo_t *info INOUT) UNSUPPORTED("holds pointers");
+nvmlReturn_t nvmlGpuInstanceGetInfo(nvmlGpuInstance_t gpuInstance, nvmlGpuInstanceInfo_t *info INOUT)
+		UNSUPPORTED("holds pointers");
 nvmlReturn_t nvmlGpuInstanceGetComputeInstanceProfileInfo(nvmlGpuInstance_t gpuInstance,
 		unsigned int profile, unsigned int engProfile, nvmlComputeInstanceProfileInfo_t *info);
 nvmlReturn_t nvmlGpuInstanceGetComputeInstanceProfileInfoV(nvmlGpuInstance_t gpuInstance,
-		unsigned int profile, unsigned int engProfile, nvmlComputeInstanceProfileInfo_v2_t *info INOUT);
+		unsigned int profile, unsigned int engProfile, nvmlComputeInstanceProfileInfo_v2_t *info
+		INOUT);
 nvmlReturn_t nvmlGpuInstanceGetComputeInstanceRemainingCapacity(nvmlGpuInstance_t gpuInstance,
 		unsigned int profileId, unsigned int *count);
 nvmlReturn_t nvmlGpuInstanceGetComputeInstancePossiblePlacements(nvmlGpuInstance_t gpuInstance,
@@ -538,7 +568,8 @@ nvmlReturn_t nvmlComputeInstanceGetInfo_v2(nvmlComputeInstance_t computeInstance
 nvmlReturn_t nvmlDeviceIsMigDeviceHandle(nvmlDevice_t device, unsigned int *isMigDevice);
 nvmlReturn_t nvmlDeviceGetGpuInstanceId(nvmlDevice_t device, unsigned int *id);
 nvmlReturn_t nvmlDeviceGetComputeInstanceId(nvmlDevice_t device, unsigned int *id);
-nvmlReturn_t nvmlDeviceGetMaxMigDeviceCount(nvmlDevice_t device, unsigned int *count) CACHED("a moment later");
+nvmlReturn_t nvmlDeviceGetMaxMigDeviceCount(nvmlDevice_t device, unsigned int *count)
+		CACHED("a moment later");
 nvmlReturn_t nvmlDeviceGetMigDeviceHandleByIndex(nvmlDevice_t device, unsigned int index,
 		nvmlDevice_t *migDevice);
 nvmlReturn_t nvmlDeviceGetDeviceHandleFromMigDeviceHandle(nvmlDevice_t migDevice, nvmlDevice_t *device);
@@ -563,7 +594,8 @@ nvmlReturn_t nvmlDevicePowerSmoothingActivatePresetProfile(nvmlDevice_t device,
 		nvmlPowerSmoothingProfile_t *profile INOUT) GUARDED;
 nvmlReturn_t nvmlDevicePowerSmoothingUpdatePresetProfileParam(nvmlDevice_t device,
 		nvmlPowerSmoothingProfile_t *profile INOUT) GUARDED;
-nvmlReturn_t nvmlDevicePowerSmoothingSetState(nvmlDevice_t device, nvmlPowerSmoothingState_t *state INOUT) GUARDED;
+nvmlReturn_t nvmlDevicePowerSmoothingSetState(nvmlDevice_t device, nvmlPowerSmoothingState_t *state INOUT)
+		GUARDED;
 nvmlReturn_t nvmlDeviceGetSramUniqueUncorrectedEccErrorCounts(nvmlDevice_t device,
 		nvmlEccSramUniqueUncorrectedErrorCounts_t *errorCounts INOUT) UNSUPPORTED("holds pointers");
 
@@ -577,13 +609,15 @@ nvmlReturn_t nvmlDeviceReadPRMCounters_v1(nvmlDevice_t device,
 /* The names that programs of older days ask for. */
 nvmlReturn_t nvmlInit(void) SAME(nvmlInit_v2);
 nvmlReturn_t nvmlDeviceGetCount(unsigned int *deviceCount) SAME(nvmlDeviceGetCount_v2);
-nvmlReturn_t nvmlDeviceGetHandleByIndex(unsigned int index, nvmlDevice_t *device) SAME(nvmlDeviceGetHandleByIndex_v2);
+nvmlReturn_t nvmlDeviceGetHandleByIndex(unsigned int index, nvmlDevice_t *device)
+		SAME(nvmlDeviceGetHandleByIndex_v2);
 nvmlReturn_t nvmlDeviceGetHandleByPciBusId(const char *pciBusId,
 		nvmlDevice_t *device) SAME(nvmlDeviceGetHandleByPciBusId_v2);
 nvmlReturn_t nvmlDeviceGetAttributes(nvmlDevice_t device, nvmlDeviceAttributes_t *attributes) LOCAL;
 nvmlReturn_t nvmlDeviceGetPciInfo(nvmlDevice_t device, nvmlPciInfo_t *pci) LOCAL;
 nvmlReturn_t nvmlDeviceGetPciInfo_v2(nvmlDevice_t device, nvmlPciInfo_t *pci) LOCAL;
-nvmlReturn_t nvmlDeviceGetNvLinkRemotePciInfo(nvmlDevice_t device, unsigned int link, nvmlPciInfo_t *pci) LOCAL;
+nvmlReturn_t nvmlDeviceGetNvLinkRemotePciInfo(nvmlDevice_t device, unsigned int link, nvmlPciInfo_t *pci)
+		LOCAL;
 nvmlReturn_t nvmlDeviceGetDriverModel(nvmlDevice_t device, nvmlDriverModel_t *current,
 		nvmlDriverModel_t *pending) SAME(nvmlDeviceGetDriverModel_v2);
 nvmlReturn_t nvmlDeviceGetComputeRunningProcesses(nvmlDevice_t device, unsigned int *infoCount,
@@ -617,7 +651,8 @@ nvmlReturn_t nvmlComputeInstanceGetInfo(nvmlComputeInstance_t computeInstance,
 nvmlReturn_t nvmlVgpuInstanceGetLicenseInfo(nvmlVgpuInstance_t vgpuInstance,
 		nvmlVgpuLicenseInfo_t *licenseInfo) UNSUPPORTED("superseded by _v2");
 
-/* Not NVML's: what programs ask first, of every device, in one answer (devshim/nvml/cached.c). Not exported. */
+/* Not NVML's: what programs ask first, of every device, in one answer (devshim/nvml/cached.c). Not
+ * exported. */
 nvmlReturn_t nvmlScudaDevices(void) HAND;
 
 #pragma GCC visibility pop

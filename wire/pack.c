@@ -4,8 +4,8 @@
  *     raw_len[4] wire_len[4]   wire_len bytes: LZ4 of raw_len bytes, or, when the two are equal, the bytes
  *
  * Bytes that are not compressed pass straight between the caller's memory and the connection. Whether to
- * compress is the sender's decision, again and again: when the link, neither the program nor the receiver, is the
- * limit, and is slower than LZ4 is; and while blocks become smaller.
+ * compress is the sender's decision, again and again: when the link, neither the program nor the receiver, is
+ * the limit, and is slower than LZ4 is; and while blocks become smaller.
  *
  * Thread rule: that of the stream: a reader and a writer, whose halves of struct pack are apart. */
 #include <errno.h>
@@ -89,8 +89,9 @@ void pack_free(struct pack *p)
 
 /* ---- writing ---- */
 
-/* Bytes that were acknowledged, over the time in which some were under way and the receiver had room: the kernel
- * counts both. (Its own delivery rate is that of the last burst, which a limited link carries at full speed, too.) */
+/* Bytes that were acknowledged, over the time in which some were under way and the receiver had room: the
+ * kernel counts both. (Its own delivery rate is that of the last burst, which a limited link carries at full
+ * speed, too.) */
 static void look_at_link(struct stream *s, struct pack *p, size_t n)
 {
 	struct tcp_info i;
@@ -112,7 +113,8 @@ static void look_at_link(struct stream *s, struct pack *p, size_t n)
 	p->acked = i.tcpi_bytes_acked;
 }
 
-/* Up to `most` bytes at `skip` of v as an array of its own: at most `cap` pieces of it. Returns their number. */
+/* Up to `most` bytes at `skip` of v as an array of its own: at most `cap` pieces of it. Returns their
+ * number. */
 static int slice(const struct iovec *v, int n, size_t skip, size_t most, struct iovec *out, int cap)
 {
 	int k = 0;
@@ -134,7 +136,8 @@ static int slice(const struct iovec *v, int n, size_t skip, size_t most, struct 
 }
 
 /* Begins a block with the caller's next bytes, of which there are `left`. */
-static void begin_block(struct stream *s, struct pack *p, const struct iovec *v, int n, size_t skip, size_t left)
+static void begin_block(
+	struct stream *s, struct pack *p, const struct iovec *v, int n, size_t skip, size_t left)
 {
 	struct iovec piece[STREAM_PIECES];
 	size_t len = left < BLOCK ? left : BLOCK, at = 0;
@@ -175,7 +178,8 @@ static void begin_block(struct stream *s, struct pack *p, const struct iovec *v,
 }
 
 /* What is in `out`, and behind it the caller's bytes of the same block. Bytes sent, or -errno. */
-static ssize_t send_block(struct stream *s, struct pack *p, const struct iovec *v, int n, size_t skip, size_t left)
+static ssize_t send_block(
+	struct stream *s, struct pack *p, const struct iovec *v, int n, size_t skip, size_t left)
 {
 	struct iovec piece[STREAM_PIECES + 1];
 	size_t most = p->stored < left ? p->stored : left;
@@ -261,7 +265,8 @@ static ssize_t read_header(struct stream *s, struct pack *p, bool block, int tim
 		memmove(p->ahead, p->ahead + p->ahead_pos, p->ahead_len - p->ahead_pos);
 		p->ahead_len -= p->ahead_pos;
 		p->ahead_pos = 0;
-		ssize_t r = transport_read(s, p->ahead + p->ahead_len, AHEAD - p->ahead_len, block, timeout_ms);
+		uint8_t *free = p->ahead + p->ahead_len;
+		ssize_t r = transport_read(s, free, AHEAD - p->ahead_len, block, timeout_ms);
 
 		if (r <= 0)
 			return r;

@@ -1,27 +1,28 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The memory that a program and its mount share for one session: a ring of records towards the mount, and slots
- * for answers. The bytes of records and answers are those of wire/frame.h; what is written here in place of
- * pwrite and ioctl are the same numbered batches (wire/ctl.h), and both ways may be used side by side.
+/* The memory that a program and its mount share for one session: a ring of records towards the mount, and
+ * slots for answers. The bytes of records and answers are those of wire/frame.h; what is written here in
+ * place of pwrite and ioctl are the same numbered batches (wire/ctl.h), and both ways may be used side by
+ * side.
  *
  * The program appends segments and moves `head`; the mount takes them and moves `tail`. Both count bytes from
- * the start of the session; a byte's place is its number modulo RING_BYTES. A segment is a struct ring_segment,
- * `len` bytes of records, and padding up to a multiple of 8. One that ends with a FRAME_WAIT or FRAME_HELLO may
- * name a slot for the answer, and a large slot, the area, for the data of a transfer.
+ * the start of the session; a byte's place is its number modulo RING_BYTES. A segment is a struct
+ * ring_segment, `len` bytes of records, and padding up to a multiple of 8. One that ends with a FRAME_WAIT or
+ * FRAME_HELLO may name a slot for the answer, and a large slot, the area, for the data of a transfer.
  *
  * A slot is the program's until a segment names it, then the mount's until its `done` is the record's number.
- * The answer is `len` bytes behind the struct; with the flag RING_ELSEWHERE it is larger than the slot, and is
- * fetched with pread at CTL_REPLY. An area's `got` counts the bytes of the transfer that are there, from the
- * front; it is the mount's as long as the slot.
+ * The answer is `len` bytes behind the struct; with the flag RING_ELSEWHERE it is larger than the slot, and
+ * is fetched with pread at CTL_REPLY. An area's `got` counts the bytes of the transfer that are there, from
+ * the front; it is the mount's as long as the slot.
  *
- * Bytes of a large record need not go through the ring. With it comes a second memory, the arena, of LIMIT_ARENA
- * bytes of which only the pages in use exist; the program says what lies where in it. A struct ring_bulk names a
- * stretch there that is a batch of its own: bytes of one record's bulk, no header. There are RING_BULKS of them, the
- * program moves `given`, the mount `sent` when it needs the bytes no longer; a bulk's place is its number modulo
- * RING_BULKS. The numbers of batches in them rise; those between them come by the ring or by ctl. Who wants to
- * sleep until `sent` has moved does so in an ioctl (CTL_SENT).
+ * Bytes of a large record need not go through the ring. With it comes a second memory, the arena, of
+ * LIMIT_ARENA bytes of which only the pages in use exist; the program says what lies where in it. A struct
+ * ring_bulk names a stretch there that is a batch of its own: bytes of one record's bulk, no header. There
+ * are RING_BULKS of them, the program moves `given`, the mount `sent` when it needs the bytes no longer; a
+ * bulk's place is its number modulo RING_BULKS. The numbers of batches in them rise; those between them come
+ * by the ring or by ctl. Who wants to sleep until `sent` has moved does so in an ioctl (CTL_SENT).
  *
- * Who finds `asleep` set after moving `head` or `given` clears it, and sends a byte through the socket that came with the
- * memory, if it was the one to clear it. `error` is an errno, or 0: the session is over.
+ * Who finds `asleep` set after moving `head` or `given` clears it, and sends a byte through the socket that
+ * came with the memory, if it was the one to clear it. `error` is an errno, or 0: the session is over.
  *
  * Each side believes only what it has copied out and checked. */
 #pragma once
@@ -72,8 +73,10 @@ struct ring_slot {
 	uint32_t len, flags;
 	_Alignas(64) uint8_t bytes[];
 };
-_Static_assert(sizeof(struct ring_slot) == 64 &&
-	RING_LARGE_BYTES >= sizeof(struct ring_slot) + sizeof(struct frame) + LIMIT_HEAD + LIMIT_REPLY, "slot");
+_Static_assert(sizeof(struct ring_slot) == 64 && RING_LARGE_BYTES >= sizeof(struct ring_slot) +
+									     sizeof(struct frame) +
+									     LIMIT_HEAD + LIMIT_REPLY,
+	"slot");
 
 /* The layout. */
 #define RING_BULKS_AT 1024u

@@ -120,8 +120,8 @@ static int psk_find(SSL *ssl, const unsigned char *id, size_t n, SSL_SESSION **s
 	return *session != NULL;
 }
 
-/* The client's order counts. AES-GCM is the fastest where the processor has instructions for it (5 GB/s of a core
- * beside 3.3 of ChaCha20-Poly1305), and by far the slowest where it has not. */
+/* The client's order counts. AES-GCM is the fastest where the processor has instructions for it (5 GB/s of a
+ * core beside 3.3 of ChaCha20-Poly1305), and by far the slowest where it has not. */
 static const char *ciphers(void)
 {
 #ifdef __x86_64__

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a snapshot tells of a GPU beyond its name: each value is a key of the device's map "values", and a file of the mount under gpuN/. Keys are
- * paths. A value that the server does not know is no key, and no file. Units are those of sysfs: percent, thousandths of a degree Celsius, microwatts,
- * microjoules, hertz, bytes. */
+/* What a snapshot tells of a GPU beyond its name: each value is a key of the device's map "values", and a
+ * file of the mount under gpuN/. Keys are paths. A value that the server does not know is no key, and no
+ * file. Units are those of sysfs: percent, thousandths of a degree Celsius, microwatts, microjoules, hertz,
+ * bytes. */
 #pragma once
 
 /* Numbers: name in C, folder of the file (as scudafs/tree.c calls it), path of the folder, file. */
@@ -26,11 +27,13 @@
 	X(ECC_CORRECTED, ECC, "ecc/", "corrected") \
 	X(ECC_UNCORRECTED, ECC, "ecc/", "uncorrected")
 
-/* Words: the same. ecc/mode: enabled or disabled; mode: shared, exclusive or prohibited, which is who may compute. */
+/* Words: the same. ecc/mode: enabled or disabled; mode: shared, exclusive or prohibited, which is who may
+ * compute. */
 #define GPU_WORDS(X) \
 	X(VBIOS_VERSION, GPU, "", "vbios_version") \
 	X(SERIAL, GPU, "", "serial") \
 	X(MODE, GPU, "", "mode") \
 	X(ECC_MODE, ECC, "ecc/", "mode")
 
-#define GPU_PROCESSES 32        /* most of the key "processes": arrays of pid, bytes of memory (nil: unknown), program */
+#define GPU_PROCESSES 32        /* most of the key "processes": arrays of pid, bytes of memory (nil: unknown),
+                                 * program */
