@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The scudafs mounts of this machine. One thread, but for the one that asks whether a mount answers: what
- * waits for a daemon that is stopped is ended by no signal but SIGKILL, so it must not be the thread that tells
- * about it. */
+ * waits for a daemon that is stopped is ended by no signal but SIGKILL, so it must not be the thread that
+ * tells about it. */
 #include "mount/mounts.h"
 #include <errno.h>
 #include <fcntl.h>

@@ -24,8 +24,8 @@ bool mounts_around(const char *path, struct mount_entry *out);
 /* The absolute path of dir, whose last part may be a dead mount point; false with errno set. */
 bool mounts_absolute(const char *dir, char *out);
 
-/* 0 when the daemon answers; -ENOTCONN when it is gone and only the mount point is left, -ETIMEDOUT when it says
- * nothing for a few seconds, another -errno. */
+/* 0 when the daemon answers; -ENOTCONN when it is gone and only the mount point is left, -ETIMEDOUT when it
+ * says nothing for a few seconds, another -errno. */
 int mounts_state(const char *dir);
 /* Takes the topmost mount away: umount2 as root, fusermount3 else. 0 or -errno (-EBUSY: in use). */
 int mounts_remove(const char *dir, bool lazy);

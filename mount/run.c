@@ -152,11 +152,12 @@ static int no_mount(const struct mount_entry *m, int state)
 	if (!state)
 		return fail(EXIT_RUN, "there is no mount: make one (scudafs mount HOST DIR), or name a "
 				      "server (--server HOST)");
+	bool foreign = state == -EACCES && geteuid() != m->owner;
 	return fail(EXIT_RUN, "the mount %s does not answer: %s", m->dir,
 		state == -ENOTCONN ? "its daemon is gone; scudafs mount clears it and mounts again" :
 		state == -ETIMEDOUT ? "its daemon is there and says nothing (stopped?)" :
-		state == -EACCES && geteuid() != m->owner ? "it is another user's, who mounted it without allow_other" :
-					strerror(-state));
+		foreign ? "it is another user's, who mounted it without allow_other" :
+			strerror(-state));
 }
 
 static bool is_session_folder(const char *dir)

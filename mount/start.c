@@ -29,8 +29,10 @@ int start_check(const char *dir)
 	/* A mount whose daemon died stays and answers ENOTCONN; a new mount over it would fail. */
 	while (mounts_at(dir, &m) && (r = mounts_state(m.dir)) != 0) {
 		if (r != -ENOTCONN && r != -ECONNABORTED)
-			return fail(1, "%s is a mount of %s already, and %s; take it away with: scudafs umount %s", dir,
-				m.source, r == -ETIMEDOUT ? "its daemon does not answer" : strerror(-r), dir);
+			return fail(1,
+				"%s is a mount of %s already, and %s; take it away with: scudafs umount %s",
+				dir, m.source, r == -ETIMEDOUT ? "its daemon does not answer" : strerror(-r),
+				dir);
 		r = mounts_remove(m.dir, true);
 		errno = -r;
 		if (r)
@@ -71,7 +73,8 @@ static struct mount_options daemon_options(const struct options *o, const char *
 	};
 }
 
-/* The daemon logs on standard error; with -o log=FILE that is the file. *fd: the file, -1 when there is none. */
+/* The daemon logs on standard error; with -o log=FILE that is the file. *fd: the file, -1 when there is
+ * none. */
 static int open_log(const struct options *o, int *fd)
 {
 	*fd = -1;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* scudafs status: what the files of a mount say, for people and as JSON. It knows no more than `cat` does:
- * the tree is the truth. The daemon answers from what it has; should it stop while it is asked, a second thread
- * ends the command (mounts.c tells why a signal cannot). */
+ * the tree is the truth. The daemon answers from what it has; should it stop while it is asked, a second
+ * thread ends the command (mounts.c tells why a signal cannot). */
 #include "mount/command.h"
 #include <ctype.h>
 #include <dirent.h>

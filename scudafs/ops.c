@@ -192,8 +192,8 @@ static void op_symlink(fuse_req_t req, const char *target, fuse_ino_t parent, co
 	fuse_reply_err(req, EPERM);
 }
 
-static void op_rename(fuse_req_t req, fuse_ino_t parent, const char *name, fuse_ino_t to, const char *new_name,
-	unsigned flags)
+static void op_rename(fuse_req_t req, fuse_ino_t parent, const char *name, fuse_ino_t to,
+	const char *new_name, unsigned flags)
 {
 	(void)parent, (void)name, (void)to, (void)new_name, (void)flags;
 	fuse_reply_err(req, EPERM);

@@ -334,7 +334,10 @@ int tree_stat(uint64_t node, struct stat *st)
 	if (tree_stat_type(node, st))
 		return -ENOENT;
 	if (node & LEAF_NODE) {
-		st->st_size = node & HANDLE_NODE ? (off_t)sizeof(struct ctl_handle) : is_idle(node) ? 0 : CTL_SIZE;
+		if (node & HANDLE_NODE)
+			st->st_size = (off_t)sizeof(struct ctl_handle);
+		else
+			st->st_size = is_idle(node) ? 0 : CTL_SIZE;
 		return 0;
 	}
 	if (folder_of(node) == SESSION && relay_info(object_of(node), &s))

@@ -239,7 +239,8 @@ uint64_t handle_add(struct handles *h, unsigned type, void *real, uint64_t paren
 	if (i != NONE) {
 		id = h->entry[i].id;
 	} else {
-		/* A number comes again only after all others were given; LIMIT_HANDLES of them are alive at most. */
+		/* A number comes again only after all others were given; LIMIT_HANDLES of them are alive at
+		 * most. */
 		do {
 			id = HANDLE_ID(type, h->next_number);
 			h->next_number = h->next_number == UINT32_MAX ? HANDLE_SERVER : h->next_number + 1;

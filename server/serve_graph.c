@@ -356,7 +356,8 @@ CUresult serve_cuGraphGetEdges_v2(struct exec *x)
 	return serve_list(x, HANDLE_CUgraph, true, list_edges);
 }
 
-/* [graph, flags, upload stream] -> [executable, result, error node, the driver's handle when kernels may launch it] */
+/* [graph, flags, upload stream] -> [executable, result, error node, the driver's handle when kernels may
+ * launch it] */
 CUresult serve_cuGraphInstantiateWithParams(struct exec *x)
 {
 	CUgraph g = exec_handle(x, HANDLE_CUgraph);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Copy nodes whose direction is changed in their graph: one that gets or loses a side in the program's memory is a host function
- * instead of a copy, or a copy again, so a new node takes the place of the old one. Thread rule: as exec.h; no state. */
+/* Copy nodes whose direction is changed in their graph: one that gets or loses a side in the program's memory
+ * is a host function instead of a copy, or a copy again, so a new node takes the place of the old one. Thread
+ * rule: as exec.h; no state. */
 #include "server/serve.h"
 #include "server/state.h"
 
@@ -15,8 +16,8 @@ static bool is_type(CUgraphNode node, CUgraphNodeType type)
 
 /* The edges of a node on one side of it. */
 static CUresult edges_of(struct exec *x, CUgraphNode node,
-	CUresult (*list)(CUgraphNode, CUgraphNode *, CUgraphEdgeData *, size_t *), CUgraphNode **nodes, CUgraphEdgeData **edges,
-	size_t *n)
+	CUresult (*list)(CUgraphNode, CUgraphNode *, CUgraphEdgeData *, size_t *), CUgraphNode **nodes,
+	CUgraphEdgeData **edges, size_t *n)
 {
 	CUresult r = list(node, NULL, NULL, n);
 
@@ -29,7 +30,8 @@ static CUresult edges_of(struct exec *x, CUgraphNode node,
 	return *n ? list(node, *nodes, *edges, n) : CUDA_SUCCESS;
 }
 
-/* The new node takes over the edges of the old one and its name. It has no edges yet, and dies when this fails. */
+/* The new node takes over the edges of the old one and its name. It has no edges yet, and dies when this
+ * fails. */
 static CUresult take_place(struct exec *x, CUgraph g, CUgraphNode old, CUgraphNode now)
 {
 	CUgraphNode *before, *after, *same;
