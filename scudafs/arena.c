@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The memory is a sealed, sparse memfd. The program may change the bytes at any time, also while they are being
- * sent: nobody looks at them here, and what it does to them it does to its own copy alone.
+/* The memory is a sealed, sparse memfd. The program may change the bytes at any time, also while they are
+ * being sent: nobody looks at them here, and what it does to them it does to its own copy alone.
  *
  * Thread rule: arena.h. */
 #include "scudafs/arena.h"
@@ -31,9 +31,9 @@ struct arena *arena_create(uint8_t *ring)
 	a->memory = MAP_FAILED;
 	a->fd = memfd_create("scudafs-arena", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 	if (a->fd < 0 || ftruncate(a->fd, (off_t)LIMIT_ARENA) ||
-			fcntl(a->fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) ||
-			(a->memory = mmap(NULL, LIMIT_ARENA, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE,
-				a->fd, 0)) == MAP_FAILED) {
+		fcntl(a->fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) ||
+		(a->memory = mmap(NULL, LIMIT_ARENA, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE,
+			 a->fd, 0)) == MAP_FAILED) {
 		log_warning("memory for large copies: %m");
 		arena_destroy(a);
 		return NULL;

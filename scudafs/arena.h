@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The arena that a session's program shares with the mount (wire/ring.h): the bytes of its large copies are sent
- * from where they lie there.
+/* The arena that a session's program shares with the mount (wire/ring.h): the bytes of its large copies are
+ * sent from where they lie there.
  *
  * Thread rule: guarded by the relay's lock, but for arena_has_news. */
 #pragma once
@@ -24,8 +24,8 @@ bool arena_has_news(const struct arena *a);
 bool arena_is_empty(const struct arena *a);
 /* A batch has come another way: look again. */
 void arena_look_again(struct arena *a);
-/* Takes the stretch that is batch *last + 1, counting it up: *bytes is the caller's; NULL when its turn has not
- * come. Returns NULL or what is wrong with it. */
+/* Takes the stretch that is batch *last + 1, counting it up: *bytes is the caller's; NULL when its turn has
+ * not come. Returns NULL or what is wrong with it. */
 const char *arena_take(struct arena *a, uint64_t *last, struct buffer **bytes);
 /* How many have been sent. */
 uint64_t arena_sent(const struct arena *a);

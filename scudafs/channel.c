@@ -117,7 +117,8 @@ static bool meet(struct channel *c, pid_t pid, uid_t uid)
 	/* Before the program can have it. */
 	atomic_store(&c->used, true);
 	char version = RING_VERSION;
-	bool sent = !fds_send(fd, &version, 1, (int[]){c->memfd, arena_fd(c->arena), pair[1]}, 3, MSG_DONTWAIT);
+	int given[] = {c->memfd, arena_fd(c->arena), pair[1]};
+	bool sent = !fds_send(fd, &version, 1, given, 3, MSG_DONTWAIT);
 	close(pair[1]);
 	close(fd);
 	close(c->memfd);
@@ -155,7 +156,8 @@ bool channel_has_news(const struct channel *c)
 
 bool channel_is_empty(const struct channel *c)
 {
-	return atomic_load_explicit(&c->control->head, memory_order_acquire) == c->tail && arena_is_empty(c->arena);
+	return atomic_load_explicit(&c->control->head, memory_order_acquire) == c->tail &&
+		arena_is_empty(c->arena);
 }
 
 void channel_sleeps(struct channel *c, bool asleep)

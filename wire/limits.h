@@ -14,7 +14,8 @@
 #define LIMIT_CACHE         (2ull << 30)    /* bytes of one client's images that a server keeps on its disk */
 #define LIMIT_CACHE_FILES   8192            /* and files */
 #define LIMIT_CACHE_NAMES   (64u << 10)     /* bytes of function names kept with one image */
-#define LIMIT_ARENA         (16ull << 30)   /* bytes of memory for large copies that one program shares with its mount */
+#define LIMIT_ARENA         (16ull << 30)   /* bytes of memory for large copies that one program shares with
+                                             * its mount */
 #define LIMIT_CALLS         4096            /* entries of a hello's function list */
 #define LIMIT_NAME          128             /* bytes of an API name, a client name, a host name, without the
                                              * NUL */

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The functions of an API are no cancellation points: a thread that were cancelled in one would leave locks held,
- * descriptors open, and a stream of records that lacks its end. Whatever of the programs' libraries uses a
- * cancellation point of libc (files, sockets, waits for a condition) holds this meanwhile:
+/* The functions of an API are no cancellation points: a thread that were cancelled in one would leave locks
+ * held, descriptors open, and a stream of records that lacks its end. Whatever of the programs' libraries
+ * uses a cancellation point of libc (files, sockets, waits for a condition) holds this meanwhile:
  *
  *     uncancelled state = uncancelled_begin();
  *
- * A cancellation that comes then is acted upon at the thread's next cancellation point of its own. Raw system calls
- * need none of it. tests/e2e/cancelled.sh goes through all such places.
+ * A cancellation that comes then is acted upon at the thread's next cancellation point of its own. Raw system
+ * calls need none of it. tests/e2e/cancelled.sh goes through all such places.
  *
  * Thread rule: any thread. */
 #pragma once
