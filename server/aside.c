@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Records that are run out of their turn. A POST may block in the driver until a host function has run (a copy between two places
- * of the host's memory does), and what runs the host function at the program's end may have to ask for bytes first: its WAIT stands
- * behind the POST. The reader takes such records out of the bytes that wait (input_scan), and one thread runs them in their order.
- * Each is a WAIT, so the thread that sent it sends nothing before its answer.
+/* Records that are run out of their turn. A POST may block in the driver until a host function has run (a
+ * copy between two places of the host's memory does), and what runs the host function at the program's end
+ * may have to ask for bytes first: its WAIT stands behind the POST. The reader takes such records out of the
+ * bytes that wait (input_scan), and one thread runs them in their order. Each is a WAIT, so the thread that
+ * sent it sends nothing before its answer.
  *
  * Thread rule: aside_run from the reader; one thread of ours runs the records, as exec.h says. */
 #include <pthread.h>

@@ -23,7 +23,8 @@ struct exec {
 	void *bulk;                 /* answer's bulk, at most LIMIT_REPLY, from exec_alloc */
 	size_t bulk_len;
 	uint64_t bulk_left;         /* the record's bulk not taken yet by exec_bulk */
-	const uint8_t *aside;       /* where that is when the record was taken out of its turn; NULL: the connection */
+	const uint8_t *aside;       /* where that is when the record was taken out of its turn; NULL: the
+	                             * connection */
 	const char *name;           /* the API name, for log lines */
 	struct arena *arena;        /* of exec_alloc */
 	struct gathered *gathered;  /* deliveries for the reply */

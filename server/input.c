@@ -147,13 +147,14 @@ static bool make_room(struct session *s)
 /* A record of a thread that runs an upcall, which is whole in the buffer: it is run now. */
 static bool scan_record(struct session *s, const struct frame *f, uint64_t at)
 {
-	return f->kind == FRAME_WAIT && f->flags & FRAME_ASIDE && atomic_load(&s->upcalls_waiting) && f->call < s->calls &&
-		f->head_len + f->bulk_len <= s->input_len - at && aside_run(s, f, s->input + at);
+	return f->kind == FRAME_WAIT && f->flags & FRAME_ASIDE && atomic_load(&s->upcalls_waiting) &&
+	       f->call < s->calls && f->head_len + f->bulk_len <= s->input_len - at &&
+	       aside_run(s, f, s->input + at);
 }
 
-/* A POST may be stuck in the driver behind a host function whose end the program has told, or for which it asks
- * something, but in bytes that nobody reads before the POST is through. So the reader looks through the frames that
- * wait for those that bypass the ordered stream, deals with them and leaves a mark. */
+/* A POST may be stuck in the driver behind a host function whose end the program has told, or for which it
+ * asks something, but in bytes that nobody reads before the POST is through. So the reader looks through the
+ * frames that wait for those that bypass the ordered stream, deals with them and leaves a mark. */
 void input_scan(struct session *s)
 {
 	struct frame f;

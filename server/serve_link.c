@@ -117,10 +117,12 @@ CUresult serve_cuLinkAddData_v2(struct exec *x)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	if (exec_bulk(x, data, n)) {
 		data[n] = 0;
-		if (n >= 4 && u32(data) == IMAGE_WRAPPER_MAGIC) /* a program's addresses: nothing is there here */
+		if (n >= 4 && u32(data) == IMAGE_WRAPPER_MAGIC) /* a program's addresses: nothing is there
+		                                                 * here */
 			r = CUDA_ERROR_INVALID_IMAGE;
 		else
-			r = drv.cuLinkAddData_v2(s, type, data, n, *name ? name : NULL, j.n, j.option, j.value);
+			r = drv.cuLinkAddData_v2(
+				s, type, data, n, *name ? name : NULL, j.n, j.option, j.value);
 	}
 	free(data);
 	struct linker *l = r == SERVE_BAD ? NULL : find(s);

@@ -22,5 +22,6 @@ enum copy_mode {
 #define COPY_PIECE ((size_t)256 << 10)
 #define COPY_MEDIUM ((size_t)2 << 20)
 
-/* A copy to the device at its stream's turn travels in pieces of so many bytes: two of them fit into LIMIT_QUEUE. */
+/* A copy to the device at its stream's turn travels in pieces of so many bytes: two of them fit into
+ * LIMIT_QUEUE. */
 #define COPY_ASIDE_PIECE ((size_t)4 << 20)
