@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The shim's table of the handles that the application holds: which are alive, of which type, made in which
- * context, and what the shim keeps about each. Values are those of
- * wire/handle.h and never dereferenced, so any garbage of an application is safe.
+ * context, and what the shim keeps about each. Values are those of wire/handle.h and never dereferenced, so any garbage of an application is safe.
  *
  * Thread rule: all functions may be called from any thread; looking up takes no lock. A handle that one
  * thread destroys while another uses it is the application's mistake, as with CUDA itself. */
@@ -10,9 +9,14 @@
 #include <stdint.h>
 #include "wire/cuda_types.h"
 #include "wire/handle.h"
+#include "cuda.calls.h"
 
-
-static inline unsigned handle_type(const void *h) { return HANDLE_TYPE((uintptr_t)h); }
+/* 0 of what is none of ours, as an address of the driver's. */
+static inline unsigned handle_type(const void *h)
+{
+	unsigned type = HANDLE_TYPE((uintptr_t)h);
+	return type < HANDLE_TYPES ? type : 0;
+}
 static inline void *handle_value(unsigned type, uint32_t number)
 {
 	return (void *)(uintptr_t)HANDLE_ID(type, number);

@@ -8,6 +8,7 @@
 #include "server/handle.h"
 
 enum { STREAM = 12, EVENT = 11, MODULE = 2, FUNCTION = 3 };
+#define NEXT(id) HANDLE_ID(HANDLE_TYPE(id), HANDLE_NUMBER(id) + 1)
 #define REAL(n) ((void *)(uintptr_t)(0x10000 + 16 * (n)))
 
 static struct handles *h;
@@ -57,8 +58,8 @@ START_TEST(replaced)
 	ck_assert_ptr_eq(handle_real(h, EVENT, id), REAL(2));
 	ck_assert_uint_eq(handle_id(h, EVENT, REAL(2)), id);
 	ck_assert_uint_eq(handle_id(h, EVENT, REAL(1)), 0);
-	handle_replace(h, id + 1, REAL(1));
-	ck_assert_ptr_null(handle_real(h, EVENT, id + 1));
+	handle_replace(h, NEXT(id), REAL(1));
+	ck_assert_ptr_null(handle_real(h, EVENT, NEXT(id)));
 	handle_drop(h, id);
 	ck_assert_uint_eq(handle_id(h, EVENT, REAL(2)), 0);
 }
@@ -77,9 +78,10 @@ START_TEST(program_chosen)
 	ck_assert(!handle_bind(h, STREAM, 0, REAL(3)));
 	ck_assert(!handle_bind(h, STREAM, UINT64_MAX, REAL(3)));
 	/* The driver used the number again after its bearer had died unseen. */
-	ck_assert(handle_bind(h, STREAM, id + 1, REAL(1)));
+	ck_assert(handle_bind(h, STREAM, NEXT(id), REAL(1)));
+	ck_assert(!handle_bind(h, STREAM, NEXT(id) + 1, REAL(3)));
 	ck_assert_ptr_null(handle_real(h, STREAM, id));
-	ck_assert_ptr_eq(handle_real(h, STREAM, id + 1), REAL(1));
+	ck_assert_ptr_eq(handle_real(h, STREAM, NEXT(id)), REAL(1));
 }
 END_TEST
 
