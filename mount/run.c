@@ -160,12 +160,16 @@ static int no_mount(const struct mount_entry *m, int state)
 			strerror(-state));
 }
 
-static bool is_session_folder(const char *dir)
+static int check_session_folder(const char *dir)
 {
 	char path[PATH_MAX + 8];
 
 	snprintf(path, sizeof(path), "%s/ctl", dir);
-	return !access(path, F_OK);
+	if (!access(path, R_OK | W_OK))
+		return 0;
+	if (errno == ENOENT)
+		return fail(EXIT_RUN, "%s is no mount and no folder of a server in one", dir);
+	return fail(EXIT_RUN, "%s: %m%s", path, errno == EROFS ? " (the mount has the option ro)" : "");
 }
 
 int command_run(int argc, char **argv)
@@ -227,8 +231,9 @@ int command_run(int argc, char **argv)
 	int r = mounts_state(m.dir);
 	if (r)
 		return no_mount(&m, r);
-	if (!is_session_folder(path))
-		return fail(EXIT_RUN, "%s is no mount and no folder of a server in one", dir);
+	r = check_session_folder(path);
+	if (r)
+		return r;
 	r = set_environment(path, gpus);
 	if (r)
 		return r;

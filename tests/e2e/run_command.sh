@@ -30,6 +30,15 @@ code 0 --mount "$mnt" --gpu '' -- "$progs/count"
 contains "$work/out" 'init 100' || fail "count with no GPU: $(cat "$work/out")"
 code 0 --mount "$mnt" --gpu "$(cat "$mnt/gpu0/uuid")" -- "$progs/count"
 contains "$work/out" 'init 0 count 1' || fail "count by uuid: $(cat "$work/out")"
+code 125 --mount "$mnt/gpu0" -- true
+contains "$work/err" 'no folder of a server' || fail "a GPU's folder: $(cat "$work/err")"
+mkdir "$work/ro"
+"$bin/scudafs" mount "$address" "$work/ro" -o ro || fail "a mount with ro"
+at_exit "$bin/scudafs" umount "$work/ro"
+[ "$(cat "$work/ro/status")" = ready ] || fail "status of a mount with ro"
+code 125 --mount "$work/ro" -- true
+contains "$work/err" 'option ro' || fail "a mount with ro: $(cat "$work/err")"
+"$bin/scudafs" umount "$work/ro" || fail "umount of a mount with ro"
 SCUDAFS_MOUNT=$mnt code 0 -- "$progs/small"
 code 0 -- "$progs/count" # found in /proc/mounts
 
