@@ -19,7 +19,6 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include "devshim/call.h"
 #include "devshim/channel.h"
 #include "devshim/context.h"
@@ -30,6 +29,7 @@
 #include "devshim/work.h"
 #include "wire/copy.h"
 #include "wire/cuda.h"
+#include "wire/deadline.h"
 #include "wire/limits.h"
 #include "wire/log.h"
 #include "wire/uncancelled.h"
@@ -327,12 +327,10 @@ void copy_drain(void)
 	uncancelled state = uncancelled_begin();
 	pthread_mutex_lock(&lock);
 	while (atomic_load(&asides) && !process_check()) {
-		struct timespec end;
-
 		/* A session that dies wakes nobody here: look again now and then. */
-		clock_gettime(CLOCK_REALTIME, &end);
-		end.tv_sec++;
-		pthread_cond_timedwait(&aside_ended, &lock, &end);
+		struct timespec end = deadline_in(1000);
+
+		pthread_cond_clockwait(&aside_ended, &lock, CLOCK_MONOTONIC, &end);
 	}
 	pthread_mutex_unlock(&lock);
 	errno = saved;

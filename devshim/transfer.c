@@ -10,11 +10,11 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include "devshim/channel.h"
 #include "devshim/lanes.h"
 #include "devshim/process.h"
 #include "wire/copy.h"
+#include "wire/deadline.h"
 #include "wire/limits.h"
 #include "wire/msg.h"
 #include "wire/uncancelled.h"
@@ -314,12 +314,10 @@ void transfer_settle(uint32_t told)
 		return;
 	uncancelled state = uncancelled_begin();
 	int saved = errno;
-	struct timespec end;
-	clock_gettime(CLOCK_REALTIME, &end);
-	end.tv_sec += SETTLE_MS / 1000;
+	struct timespec end = deadline_in(SETTLE_MS);
 	pthread_mutex_lock(&order.lock);
 	while (!is_placed(told) && process_check() == CUDA_SUCCESS)
-		if (pthread_cond_timedwait(&order.more, &order.lock, &end))
+		if (pthread_cond_clockwait(&order.more, &order.lock, CLOCK_MONOTONIC, &end))
 			break;
 	/* A thread that died with its answer: the next calls must not wait for it again. */
 	if (!is_placed(told))

@@ -10,11 +10,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
-#include <time.h>
 #include <unistd.h>
 #include "devshim/logs.h"
 #include "devshim/process.h"
 #include "devshim/transfer.h"
+#include "wire/deadline.h"
 #include "wire/frame.h"
 #include "wire/limits.h"
 #include "wire/log.h"
@@ -298,13 +298,11 @@ void upcall_drain_output(uint16_t sent)
 		return;
 	uncancelled state = uncancelled_begin();
 	int saved = errno;
-	struct timespec end;
-	clock_gettime(CLOCK_REALTIME, &end);
-	end.tv_sec += DRAIN_MS / 1000;
+	struct timespec end = deadline_in(DRAIN_MS);
 	pthread_mutex_lock(&upcall.lock);
 	/* Another thread's answer may be newer than ours. */
 	while (start() && (int16_t)(sent - upcall.printed) > 0 && process_check() == CUDA_SUCCESS)
-		if (pthread_cond_timedwait(&upcall.printed_more, &upcall.lock, &end))
+		if (pthread_cond_clockwait(&upcall.printed_more, &upcall.lock, CLOCK_MONOTONIC, &end))
 			break;
 	pthread_mutex_unlock(&upcall.lock);
 	errno = saved;

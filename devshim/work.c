@@ -10,11 +10,11 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include "cuda.calls.h"
 #include "devshim/call.h"
 #include "devshim/handle.h"
 #include "devshim/mirror.h"
+#include "wire/deadline.h"
 #include "wire/uncancelled.h"
 
 #define ROOM_MS 50 /* for host functions to go on */
@@ -258,21 +258,17 @@ void work_done_until(struct work *w, uint64_t seq)
 bool work_wait_room(struct work *w)
 {
 	uint64_t done = get(&w->done);
-	struct timespec end;
 	int saved = errno, r = 0;
 
 	uncancelled state = uncancelled_begin();
 	/* Held by something that does not move: the program itself, perhaps this very thread. */
 	if (atomic_load(&w->stuck) == done)
 		return false;
-	clock_gettime(CLOCK_REALTIME, &end);
-	end.tv_nsec += ROOM_MS * 1000000L;
-	end.tv_sec += end.tv_nsec / 1000000000L;
-	end.tv_nsec %= 1000000000L;
+	struct timespec end = deadline_in(ROOM_MS);
 	atomic_fetch_add(&waiting, 1);
 	pthread_mutex_lock(&room_lock);
 	while (!r && get(&w->done) == done)
-		r = pthread_cond_timedwait(&room, &room_lock, &end);
+		r = pthread_cond_clockwait(&room, &room_lock, CLOCK_MONOTONIC, &end);
 	pthread_mutex_unlock(&room_lock);
 	atomic_fetch_sub(&waiting, 1);
 	errno = saved;

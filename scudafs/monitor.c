@@ -17,6 +17,7 @@
 #include "scudafs/clock.h"
 #include "scudafs/relay.h"
 #include "scudafs/text.h"
+#include "wire/deadline.h"
 #include "wire/frame.h"
 #include "wire/log.h"
 #include "wire/msg.h"
@@ -351,14 +352,12 @@ void monitor_settle(struct monitor *m, uint64_t deadline)
 
 void monitor_destroy(struct monitor *m)
 {
-	struct timespec t;
 	if (!m)
 		return;
 	atomic_store(&m->stop, true);
 	wake(m);
-	clock_gettime(CLOCK_REALTIME, &t);
-	t.tv_sec++;
-	if (m->started && pthread_timedjoin_np(m->thread, NULL, &t)) {
+	struct timespec end = deadline_in(1000);
+	if (m->started && pthread_clockjoin_np(m->thread, NULL, CLOCK_MONOTONIC, &end)) {
 		pthread_detach(m->thread);
 		return;
 	}

@@ -20,6 +20,7 @@
 #include "scudafs/rendezvous.h"
 #include "scudafs/spin.h"
 #include "scudafs/text.h"
+#include "wire/deadline.h"
 #include "wire/ring.h"
 
 #define POLLED 4
@@ -693,14 +694,9 @@ bool relay_end_all(int timeout_ms)
 		}
 		last = ids[n - 1];
 	}
-	struct timespec t;
-	clock_gettime(CLOCK_REALTIME, &t);
-	t.tv_sec += timeout_ms / 1000;
-	t.tv_nsec += timeout_ms % 1000 * 1000000L;
-	if (t.tv_nsec >= 1000000000L)
-		t.tv_sec++, t.tv_nsec -= 1000000000L;
+	struct timespec end = deadline_in(timeout_ms);
 	pthread_mutex_lock(&table.lock);
-	while (table.threads && !pthread_cond_timedwait(&table.ended, &table.lock, &t))
+	while (table.threads && !pthread_cond_clockwait(&table.ended, &table.lock, CLOCK_MONOTONIC, &end))
 		;
 	bool done = !table.threads;
 	pthread_mutex_unlock(&table.lock);

@@ -17,10 +17,10 @@
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/un.h>
-#include <time.h>
 #include <unistd.h>
 #include "scudafs/clock.h"
 #include "wire/ctl.h"
+#include "wire/deadline.h"
 #include "wire/fds.h"
 #include "wire/log.h"
 
@@ -133,14 +133,11 @@ static int take(unsigned id)
 
 int rendezvous_listen(unsigned id)
 {
-	struct timespec end;
 	int r = -ENOTSUP;
 	if (!place.mountpoint)
 		return r;
 	/* Not longer for many sessions than for one: their servers hear nothing from us meanwhile. */
-	clock_gettime(CLOCK_REALTIME, &end);
-	end.tv_sec += ANSWER_MS / 1000;
-	if (pthread_mutex_timedlock(&place.lock, &end))
+	if (deadline_lock(&place.lock, ANSWER_MS))
 		return -ETIMEDOUT;
 	if (start() && !place.broken) {
 		/* Hundreds of questions without an answer leave no room for one more. */

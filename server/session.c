@@ -25,6 +25,7 @@
 #include "server/fence.h"
 #include "server/nvml.h"
 #include "server/state.h"
+#include "wire/deadline.h"
 #include "wire/keys.h"
 #include "wire/log.h"
 #include "wire/msg.h"
@@ -69,7 +70,6 @@ static void say_bye(struct session *s, CUresult code, const char *text)
 	uint8_t head[512];
 	struct frame f = {.kind = FRAME_BYE};
 	struct iovec v[2] = {{&f, sizeof f}, {head, 0}};
-	struct timespec until;
 	int64_t deadline = transport_now_ms() + TIME_BYE;
 	struct msg m;
 
@@ -78,11 +78,7 @@ static void say_bye(struct session *s, CUresult code, const char *text)
 	put_i64(&m, code);
 	put_text(&m, text);
 	f.head_len = v[1].iov_len = m.len;
-	clock_gettime(CLOCK_REALTIME, &until);
-	until.tv_nsec += 200 * 1000000;
-	until.tv_sec += until.tv_nsec / 1000000000;
-	until.tv_nsec %= 1000000000;
-	if (pthread_mutex_timedlock(&s->write_lock, &until) || stream_write_all(s->stream, v, 2, TIME_BYE))
+	if (deadline_lock(&s->write_lock, 200) || stream_write_all(s->stream, v, 2, TIME_BYE))
 		return;
 	shutdown(stream_fd(s->stream), SHUT_WR);
 	while (transport_now_ms() < deadline) {

@@ -18,6 +18,7 @@
 #include "server/soft/ir.h"
 #include "server/soft/decode.h"
 #include "server/soft/memory.h"
+#include "wire/deadline.h"
 
 enum {
 	INVALID_VALUE = 1,
@@ -32,7 +33,7 @@ enum {
 	MAX_WORKERS = 256,
 	MAX_RESIDENT = 4096,
 	WORKSPACE = 256,
-	START_WAIT_NS = 2000000,
+	START_WAIT_MS = 2,
 	MAX_NAP_NS = 1000000
 };
 
@@ -300,13 +301,9 @@ static void run(struct launch *l)
 	if (pool.active < pool.workers)
 		work_on(l);
 	while (!l->started) {
-		struct timespec t;
-		clock_gettime(CLOCK_REALTIME, &t);
-		t.tv_nsec += START_WAIT_NS;
-		t.tv_sec += t.tv_nsec / 1000000000;
-		t.tv_nsec %= 1000000000;
+		struct timespec t = deadline_in(START_WAIT_MS);
 		/* Kernels that run may wait for this one: it must not wait for them. */
-		if (pthread_cond_timedwait(&l->finished, &pool.lock, &t) == ETIMEDOUT && !l->started)
+		if (pthread_cond_clockwait(&l->finished, &pool.lock, CLOCK_MONOTONIC, &t) == ETIMEDOUT && !l->started)
 			work_on(l);
 	}
 	while (l->threads || l->queued)

@@ -5,10 +5,10 @@
 #include "server/soft/stream.h"
 #include <signal.h>
 #include <stdlib.h>
-#include <time.h>
 #include "server/soft/capture.h"
 #include "server/soft/engine.h"
 #include "server/soft/logs.h"
+#include "wire/deadline.h"
 #include "wire/log.h"
 
 /* ---- marks */
@@ -359,13 +359,11 @@ void context_drain(struct context *c)
 
 void context_drain_dying(struct context *c)
 {
-	struct timespec end;
-	clock_gettime(CLOCK_REALTIME, &end);
-	end.tv_sec += DYING_SECONDS;
+	struct timespec end = deadline_in(DYING_SECONDS * 1000);
 	bool late = false;
 	for (struct stream *s = c->streams; s && !late;) {
 		if (s->last && !s->last->done) {
-			late = pthread_cond_timedwait(&soft.progress, &soft.lock, &end) != 0;
+			late = pthread_cond_clockwait(&soft.progress, &soft.lock, CLOCK_MONOTONIC, &end) != 0;
 			s = c->streams;
 		} else {
 			s = s->next;
