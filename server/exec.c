@@ -108,7 +108,11 @@ void *exec_bulk_all(struct exec *x, size_t max)
 
 /* ---- contexts ---- */
 
-#define PRIMARY_FIRST HANDLE_ID(HANDLE_CUcontext, HANDLE_FIRST)
+/* What the program calls a device's primary context. */
+static uint64_t primary_id(CUdevice device)
+{
+	return HANDLE_ID(HANDLE_CUcontext, HANDLE_FIRST + (uint32_t)device);
+}
 
 /* The primary context of a device, when it is active. */
 static CUcontext primary(CUdevice device)
@@ -129,10 +133,11 @@ static CUcontext primary(CUdevice device)
 CUcontext context_real(struct session *s, uint64_t id)
 {
 	CUcontext c = handle_real(s->handles, HANDLE_CUcontext, id);
+	CUdevice device = (CUdevice)(HANDLE_NUMBER(id) - HANDLE_FIRST);
 
-	if (c || id < PRIMARY_FIRST || id >= PRIMARY_FIRST + LIMIT_DEVICES)
+	if (c || device < 0 || device >= LIMIT_DEVICES || id != primary_id(device))
 		return c;
-	c = primary(id - PRIMARY_FIRST);
+	c = primary(device);
 	if (c)
 		handle_bind(s->handles, HANDLE_CUcontext, id, c);
 	return c;
@@ -149,9 +154,9 @@ uint64_t context_id(struct session *s, CUcontext real)
 		if (primary(d) != real)
 			continue;
 		/* An earlier context of this device had the id: it is gone. */
-		handle_drop(s->handles, PRIMARY_FIRST + d);
-		if (handle_bind(s->handles, HANDLE_CUcontext, PRIMARY_FIRST + d, real))
-			return PRIMARY_FIRST + d;
+		handle_drop(s->handles, primary_id(d));
+		if (handle_bind(s->handles, HANDLE_CUcontext, primary_id(d), real))
+			return primary_id(d);
 	}
 	return handle_add(s->handles, HANDLE_CUcontext, real, 0);
 }
