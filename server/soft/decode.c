@@ -294,7 +294,7 @@ bool pair_slots(struct decoder *d, const struct ptx_operand *o, uint32_t half[2]
 		half[0] = half[1] = temp(d, 8);
 		return true;
 	}
-	if (o->kind != OP_REG || o->part || o->neg || d->f->regs[o->reg] != T_B128)
+	if (o->kind != OP_REG || o->part || o->field.n || o->minus || o->neg || d->f->regs[o->reg] != T_B128)
 		return false;
 	half[0] = reg_slot(d, o->reg);
 	half[1] = half[0] + SLOT64;
@@ -303,9 +303,11 @@ bool pair_slots(struct decoder *d, const struct ptx_operand *o, uint32_t half[2]
 
 uint32_t source(struct decoder *d, const struct ptx_operand *o, enum ptx_type t, unsigned width)
 {
+	if (o->minus)
+		uncover(d);
 	switch (o->kind) {
 	case OP_REG: {
-		if (o->part) {
+		if (o->part || o->field.n) {
 			uncover(d);
 			return constant(d, 0, width);
 		}
@@ -351,7 +353,7 @@ uint32_t target(struct decoder *d, const struct ptx_operand *o, unsigned width, 
 {
 	if (o->kind == OP_SINK)
 		return temp(d, width);
-	if (o->kind != OP_REG || o->part || d->f->regs[o->reg] == T_B128) {
+	if (o->kind != OP_REG || o->part || o->field.n || d->f->regs[o->reg] == T_B128) {
 		uncover(d);
 		return temp(d, width);
 	}

@@ -115,6 +115,7 @@ bool decode_atomic(struct decoder *d);
 bool decode_flow(struct decoder *d);
 bool decode_warp(struct decoder *d);
 bool decode_matrix(struct decoder *d);
+bool decode_video(struct decoder *d);
 bool decode_bulk(struct decoder *d);
 bool decode_cluster(struct decoder *d);
 bool decode_texture(struct decoder *d);

@@ -96,7 +96,7 @@ static void instruction(struct decoder *d, uint32_t index)
 	d->plain = read && (decode_arith(d) || decode_convert(d) || decode_memory(d));
 	if (!d->plain && !(read && (decode_atomic(d) || decode_flow(d) || decode_warp(d) || decode_bulk(d) ||
 					   decode_cluster(d) || decode_matrix(d) ||
-					   decode_texture(d))))
+					   decode_video(d) || decode_texture(d))))
 		uncover(d);
 	if (!d->uncovered)
 		finish_widen(d);

@@ -260,43 +260,6 @@ static bool barrier_object(struct decoder *d)
 	return true;
 }
 
-static bool video(struct decoder *d)
-{
-	static const struct {
-		const char *name;
-		uint8_t op, bits;
-	} t[] = {{"vadd2", VIDEO_ADD, 16}, {"vadd4", VIDEO_ADD, 8}, {"vsub2", VIDEO_SUB, 16},
-		{"vsub4", VIDEO_SUB, 8}, {"vavrg2", VIDEO_AVRG, 16}, {"vavrg4", VIDEO_AVRG, 8},
-		{"vabsdiff2", VIDEO_ABSDIFF, 16}, {"vabsdiff4", VIDEO_ABSDIFF, 8}, {"vmin2", VIDEO_MIN, 16},
-		{"vmin4", VIDEO_MIN, 8}, {"vmax2", VIDEO_MAX, 16}, {"vmax4", VIDEO_MAX, 8}};
-	static const uint8_t known[] = {MOD_SAT, MOD_ADD};
-	const struct ptx_insn *i = d->i;
-	for (unsigned k = 0; k < sizeof t / sizeof *t; k++) {
-		if (!op_is(d, t[k].name))
-			continue;
-		bool sum = has(d, MOD_ADD);
-		if (i->nop != 4 || i->m->ntypes != 3 || !only_mods(i->m, known, sizeof known)) {
-			uncover(d);
-			return true;
-		}
-		uint32_t s[3];
-		for (unsigned n = 0; n < 3; n++)
-			s[n] = source(d, &i->op[n + 1], T_B32, 4);
-		uint32_t dst = target(d, &i->op[0], 4, false);
-		struct op *o = emit_x(d, x_video);
-		o->d = dst;
-		o->a = s[0];
-		o->b = s[1];
-		o->c = sum ? s[2] : NONE;
-		o->x = t[k].op;
-		o->y = t[k].bits | (i->m->types[1] == T_S32 ? 256u : 0) |
-		       (i->m->types[2] == T_S32 ? 512u : 0) | (i->m->types[0] == T_S32 ? 1024u : 0) |
-		       (has(d, MOD_SAT) ? 2048u : 0) | (sum ? 4096u : 0);
-		return true;
-	}
-	return false;
-}
-
 bool decode_matrix(struct decoder *d)
 {
 	const struct ptx_insn *i = d->i;
@@ -321,7 +284,7 @@ bool decode_matrix(struct decoder *d)
 	} else if (op_is(d, "mbarrier")) {
 		ok = barrier_object(d);
 	} else {
-		return video(d);
+		return false;
 	}
 	if (!ok)
 		uncover(d);

@@ -65,7 +65,7 @@ static void count(void *arg, uint32_t r, bool def)
 static bool copies(const struct ptx_insn *i)
 {
 	if (i->pred || i->nop != 2 || i->m->ntypes != 1 || i->m->unknown || i->op[0].kind != OP_REG ||
-		i->op[0].part)
+		i->op[0].part || i->op[0].field.n)
 		return false;
 	if (!strcmp(i->m->opcode, "mov"))
 		return !i->m->nmods;
@@ -91,7 +91,7 @@ static void find_aliases(struct decoder *d, const uint32_t *defs)
 		bool ok = s->kind == OP_INT || s->kind == OP_FLT32 || s->kind == OP_FLT64;
 		ok |= s->kind == OP_SREG && (s->reg < SR_CLOCK || s->reg > SR_PM) && w == 4 &&
 		      s->reg != SR_GRIDID;
-		ok |= s->kind == OP_REG && !s->part && !s->neg && defs[s->reg] == 1 &&
+		ok |= s->kind == OP_REG && !s->part && !s->field.n && !s->minus && !s->neg && defs[s->reg] == 1 &&
 		      lane_bytes(f->regs[s->reg]) == w && s->reg != r &&
 		      (f->regs[s->reg] == T_PRED) == (f->regs[r] == T_PRED) && f->regs[s->reg] != T_B128;
 		if (ok)

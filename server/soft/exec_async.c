@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Asynchronous copies, which are done at once, and the barriers that are objects in shared memory. Such an
  * object holds, from bit 0: 20 bits of expected arrivals, 20 bits of pending ones, 22 bits of pending bytes,
- * one unused bit and the phase. Packed video arithmetic is here, too.
+ * one unused bit and the phase.
  *
  * Thread rule: a handler touches only its warp and device memory. */
 #include "server/soft/exec_matrix.h"
@@ -163,43 +163,5 @@ const struct op *x_mbarrier(struct warp *w, const struct op *o)
 	check_fence(w);
 	if (missed) /* the program will ask again: others first */
 		return warp_stop(w, o, EV_SLEEP);
-	return o + 1;
-}
-
-static int64_t lane_of(uint32_t v, unsigned i, unsigned bits, bool sign)
-{
-	uint32_t x = v >> i * bits & ((1u << bits) - 1);
-	return sign ? (int32_t)(x << (32 - bits)) >> (32 - bits) : (int64_t)x;
-}
-
-/* d = a op b in pairs or fours of lanes; x: operation, y: bits | signs of a, b, d | saturation | addition of
- * the lanes and c */
-const struct op *x_video(struct warp *w, const struct op *o)
-{
-	unsigned bits = o->y & 255, n = 32 / bits;
-	bool sa = o->y & 256, sb = o->y & 512, sd = o->y & 1024, sat = o->y & 2048, sum = o->y & 4096;
-	FOR_LANES(w, l)
-	{
-		uint32_t a = REG(w, uint32_t, o->a)[l], b = REG(w, uint32_t, o->b)[l], r = 0;
-		int64_t total = o->c == UINT32_MAX ? 0 : REG(w, uint32_t, o->c)[l];
-		for (unsigned i = 0; i < n; i++) {
-			int64_t x = lane_of(a, i, bits, sa), y = lane_of(b, i, bits, sb), v;
-			switch (o->x) {
-			case VIDEO_ADD: v = x + y; break;
-			case VIDEO_SUB: v = x - y; break;
-			case VIDEO_AVRG: v = (x + y + (x + y >= 0)) >> 1; break;
-			case VIDEO_ABSDIFF: v = x > y ? x - y : y - x; break;
-			case VIDEO_MIN: v = x < y ? x : y; break;
-			default: v = x > y ? x : y; break;
-			}
-			int64_t lo = sd ? -(1ll << (bits - 1)) : 0,
-				hi = sd ? (1ll << (bits - 1)) - 1 : (1ll << bits) - 1;
-			if (sat)
-				v = v < lo ? lo : v > hi ? hi : v;
-			total += v;
-			r |= ((uint32_t)v & ((1u << bits) - 1)) << i * bits;
-		}
-		REG(w, uint32_t, o->d)[l] = sum ? (uint32_t)total : r;
-	}
 	return o + 1;
 }

@@ -43,4 +43,3 @@ enum {
 };
 /* Bytes that a barrier object has been waiting for have come. */
 void mbarrier_complete(uint8_t *p, uint32_t bytes);
-enum { VIDEO_ADD, VIDEO_SUB, VIDEO_AVRG, VIDEO_ABSDIFF, VIDEO_MIN, VIDEO_MAX };

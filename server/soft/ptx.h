@@ -132,12 +132,20 @@ enum ptx_operand_kind {
 	OP_NAME,
 	OP_TABLE
 };
+/* Parts of a register that a video instruction names: .b2, .h10, .b7531. */
+struct ptx_field {
+	uint8_t bits, n; /* of each, how many; 0: it names none */
+	uint8_t at[4]; /* in the order of the text */
+};
+
 struct ptx_operand {
 	uint8_t kind;
 	bool addr; /* in brackets */
 	bool neg; /* !p */
 	bool dual; /* joined to the next operand by a bar: p|q */
 	uint8_t part; /* .x .y .z .w of a register: 1..4 */
+	bool minus; /* -a, of a register */
+	struct ptx_field field;
 	uint32_t n; /* OP_VEC: elements */
 	union {
 		uint32_t reg; /* OP_REG; OP_LABEL: label number; OP_SREG: enum ptx_sreg */

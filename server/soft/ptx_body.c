@@ -120,6 +120,23 @@ static void offset(struct parser *p, struct ptx_operand *o)
 	}
 }
 
+/* The parts of a register behind it: .b0, .h32. */
+static bool fields(struct parser *p, struct ptx_field *f)
+{
+	const struct token *t = &p->l.t;
+	if (t->kind != TK_DOT || t->n < 2 || t->n > 5 || (*t->s != 'b' && *t->s != 'h'))
+		return false;
+	struct ptx_field out = {.bits = *t->s == 'b' ? 8 : 16, .n = (uint8_t)(t->n - 1)};
+	for (unsigned k = 0; k < out.n; k++) {
+		if (t->s[k + 1] < '0' || t->s[k + 1] > '7')
+			return false;
+		out.at[k] = (uint8_t)(t->s[k + 1] - '0');
+	}
+	*f = out;
+	lex_next(&p->l);
+	return true;
+}
+
 /* A component of a vector register or of a special one: the .x behind it. */
 static unsigned component(struct parser *p)
 {
@@ -154,9 +171,11 @@ static void name_operand(struct parser *p, struct ptx_operand *o)
 	if (r < PTX_MAX_REGS) {
 		o->kind = OP_REG;
 		o->reg = r;
-		o->part = (uint8_t)component(p);
-		if (o->part)
-			lex_next(&p->l);
+		if (!fields(p, &o->field)) {
+			o->part = (uint8_t)component(p);
+			if (o->part)
+				lex_next(&p->l);
+		}
 		offset(p, o);
 		return;
 	}
@@ -195,6 +214,11 @@ static void number_operand(struct parser *p, struct ptx_operand *o)
 		lex_next(&p->l);
 	}
 	struct token t = p->l.t;
+	if (minus && !invert && t.kind == TK_NAME) {
+		name_operand(p, o);
+		o->minus = true;
+		return;
+	}
 	lex_next(&p->l);
 	if (t.kind == TK_INT) {
 		o->kind = OP_INT;

@@ -109,12 +109,16 @@ static void kernel(unsigned k, const struct test *t)
 			add(" ld.global.u16 %%h%u,[%%d0+%u];\n", i, (i - 1) * 8);
 			snprintf(name, sizeof name, b == 8 ? "%%h%u" : "%%h%u", i);
 		}
+		const char *more = strchr(t->type[i], '/');
 		if (t->type[i][0] != '!') /* !: loaded for the text in front, no operand */
-			strcat(strcat(ops, ","), name);
+			strcat(strcat(ops, more && more[1] == '-' ? ",-" : ","), name);
+		if (more && more[1] == '.')
+			strcat(ops, more + 1);
 	}
 	unsigned b = type_bits(t->type[0]);
 	const char *dst = b == 1 ? "%p7" : b == 64 ? "%d4" : b == 32 ? "%r8" : "%h0";
-	add(" %s%s%s %s%s;\n", t->before, *t->before ? "\n " : "", t->mnemonic, dst, ops);
+	const char *field = strchr(t->type[0], '/');
+	add(" %s%s%s %s%s%s;\n", t->before, *t->before ? "\n " : "", t->mnemonic, dst, field ? field + 1 : "", ops);
 	if (b == 1)
 		add(" selp.u32 %%r8,1,0,%%p7; st.global.u32 [%%d1],%%r8; ret; }\n");
 	else
@@ -366,6 +370,7 @@ int main(int argc, char **argv)
 	define_float();
 	define_convert();
 	define_wide();
+	define_video();
 	if (argc > 1 && !strcmp(argv[1], "list")) {
 		for (unsigned k = 0; k < ntests; k++)
 			printf("%s\n", tests[k].mnemonic);
