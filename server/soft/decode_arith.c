@@ -103,22 +103,22 @@ static enum handler_id by_type(const char *prefix, unsigned t)
  * hand. */
 static uint32_t flushed(struct decoder *d, uint32_t s, unsigned t)
 {
-	if (!has(d, MOD_FTZ) || (t != T_F16 && t != T_BF16))
+	if (!has(d, MOD_FTZ) || !is_half(t))
 		return s;
 	uint32_t f = temp(d, 4);
-	emit3(d, t == T_F16 ? "ftz_f16" : "ftz_bf16", f, s, NONE, NONE);
+	emit_name(d, "ftz_%s", ptx_type_name(t));
+	d->ops[d->nops - 1].d = f, d->ops[d->nops - 1].a = s;
 	return f;
 }
 
 static void after(struct decoder *d, uint32_t dst, unsigned t)
 {
-	bool half = t == T_F16 || t == T_BF16;
 	if (has(d, MOD_SAT) && is_float(t))
 		emit_name(d, "sat_%s", ptx_type_name(t))->d = dst, d->ops[d->nops - 1].a = dst;
 	if (has(d, MOD_RELU) && (t == T_S32 || t == T_S16X2))
 		emit3(d, t == T_S32 ? "max_s32" : "max_s16x2", dst, dst, constant(d, 0, 4), NONE);
-	if (has(d, MOD_FTZ) && half)
-		emit3(d, t == T_F16 ? "ftz_f16" : "ftz_bf16", dst, dst, NONE, NONE);
+	if (has(d, MOD_FTZ) && is_half(t))
+		emit_name(d, "ftz_%s", ptx_type_name(t))->d = dst, d->ops[d->nops - 1].a = dst;
 	if (has(d, MOD_FTZ) && t == T_F32 &&
 		(op_is(d, "min") || op_is(d, "max") || op_is(d, "abs") || op_is(d, "neg") || op_is(d, "sat")))
 		emit3(d, "ftz_f32", dst, dst, NONE, NONE);
@@ -285,11 +285,12 @@ static bool carry(struct decoder *d)
 }
 
 /* set.eq.f16x2.f16x2: one half after the other, each 1.0 or 0 (a mask when the result is an integer). */
-static void set_pair(struct decoder *d, const char *cmp, unsigned t)
+static void set_pair(struct decoder *d, const char *cmp, const char *comb, unsigned t)
 {
 	const struct ptx_insn *i = d->i;
 	const char *half = t == T_F16X2 ? "f16" : "bf16", *result = i->m->types[0] == t ? half : "u16";
-	uint32_t a = source(d, &i->op[1], T_B32, 4), b = source(d, &i->op[2], T_B32, 4), r[2];
+	uint32_t a = flushed(d, source(d, &i->op[1], T_B32, 4), t), b = flushed(d, source(d, &i->op[2], T_B32, 4), t), r[2],
+		 c = comb ? source(d, &i->op[3], T_PRED, 4) : NONE;
 	for (int k = 0; k < 2; k++) {
 		uint32_t x = temp(d, 4), y = temp(d, 4), p = temp(d, 4);
 		r[k] = temp(d, 4);
@@ -299,6 +300,10 @@ static void set_pair(struct decoder *d, const char *cmp, unsigned t)
 		o->d = p;
 		o->a = x;
 		o->b = y;
+		if (comb) {
+			emit_name(d, "%s_pred", comb);
+			d->ops[d->nops - 1].d = p, d->ops[d->nops - 1].a = p, d->ops[d->nops - 1].b = c;
+		}
 		o = emit_name(d, "set_%s", result);
 		o->d = r[k];
 		o->a = p;
@@ -333,9 +338,9 @@ static bool compare(struct decoder *d)
 		if (!in(cmps, sizeof cmps, m->mods[k]) && !in(other, sizeof other, m->mods[k]))
 			cmp = NULL;
 	bool pairs = t == T_F16X2 || t == T_BF16X2;
-	if (pairs && !setp && !comb && cmp && i->nop == 3 && m->ntypes == 2 &&
-		(m->types[0] == t || m->types[0] == T_U32)) {
-		set_pair(d, cmp, t);
+	if (pairs && !setp && cmp && i->nop == (comb ? 4 : 3) && m->ntypes == 2 &&
+		(m->types[0] == t || m->types[0] == T_U32 || m->types[0] == T_S32)) {
+		set_pair(d, cmp, comb, t);
 		return true;
 	}
 	if (!cmp || !t || (!setp && m->ntypes != 2) || i->nop != at + 2 + (comb ? 1u : 0u) ||
@@ -347,6 +352,8 @@ static bool compare(struct decoder *d)
 	uint32_t a = source(d, &i->op[at], t, w), b = source(d, &i->op[at + 1], t, w), r = temp(d, 4),
 		 r2 = NONE;
 	if (pairs) {
+		a = flushed(d, a, t);
+		b = flushed(d, b, t);
 		unsigned half = t == T_F16X2 ? T_F16 : T_BF16;
 		uint32_t ah = temp(d, 4), bh = temp(d, 4);
 		r2 = temp(d, 4);
@@ -470,12 +477,25 @@ static bool move_pair(struct decoder *d)
 	if (from->kind == OP_VEC && from->n == 2) {
 		for (int k = 0; k < 2; k++)
 			s[k] = source(d, &from->vec[k], T_B64, 8);
+	} else if (from->kind == OP_VEC && from->n == 4) {
+		for (int k = 0; k < 2; k++) {
+			s[k] = temp(d, 8);
+			emit3(d, "pack_b32", s[k], source(d, &from->vec[2 * k], T_B32, 4),
+				source(d, &from->vec[2 * k + 1], T_B32, 4), NONE);
+		}
 	} else if (!pair_slots(d, from, s)) {
 		return false;
 	}
 	if (to->kind == OP_VEC && to->n == 2) {
 		for (int k = 0; k < 2; k++)
 			t[k] = target(d, &to->vec[k], 8, false);
+	} else if (to->kind == OP_VEC && to->n == 4) {
+		uint32_t keep[2] = {temp(d, 8), temp(d, 8)};
+		for (int k = 0; k < 2; k++)
+			emit3(d, "mov_b64", keep[k], s[k], NONE, NONE);
+		for (int k = 0; k < 4; k++)
+			emit3(d, k & 1 ? "hi_b32" : "lo_b32", target(d, &to->vec[k], 4, false), keep[k / 2], NONE, NONE);
+		return true;
 	} else if (!pair_slots(d, to, t)) {
 		return false;
 	}
@@ -511,12 +531,34 @@ static bool move(struct decoder *d)
 	return true;
 }
 
+/* lop3.or.b32 d|p, a, b, c, table, q: p says whether d is not 0, or q. */
+static void lop3_test(struct decoder *d)
+{
+	const struct ptx_insn *i = d->i;
+	bool both = has(d, MOD_AND);
+	if (i->op[5].kind != OP_INT || i->m->nmods != 1 || (!both && !has(d, MOD_OR)) || i->m->types[0] != T_B32) {
+		uncover(d);
+		return;
+	}
+	uint32_t s[3], q = source(d, &i->op[6], T_PRED, 4), r = temp(d, 4), p = temp(d, 4);
+	for (unsigned k = 0; k < 3; k++)
+		s[k] = source(d, &i->op[k + 2], T_B32, 4);
+	emit3(d, "lop3_b32", r, s[0], s[1], s[2])->y = (uint32_t)i->op[5].off & 255;
+	emit3(d, "setp_ne_u32", p, r, constant(d, 0, 4), NONE);
+	emit3(d, both ? "and_pred" : "or_pred", target(d, &i->op[1], 4, false), p, q, NONE);
+	emit3(d, "mov_b32", target(d, &i->op[0], 4, false), r, NONE, NONE);
+}
+
 static bool four_operands(struct decoder *d)
 {
 	const struct ptx_insn *i = d->i;
 	bool lop3 = op_is(d, "lop3"), bfi = op_is(d, "bfi");
 	if (!lop3 && !bfi)
 		return false;
+	if (lop3 && i->nop == 7 && i->op[0].dual) {
+		lop3_test(d);
+		return true;
+	}
 	if (i->nop != 5 || i->op[0].dual || (lop3 && i->op[4].kind != OP_INT) || i->m->nmods) {
 		uncover(d);
 		return true;
@@ -533,8 +575,50 @@ static bool four_operands(struct decoder *d)
 	return true;
 }
 
-/* min.xorsign.abs and copies of the rare kind are left uncovered by plain_op. */
+/* min and max of two or three, of absolute values, with the sign of the product. */
+static bool extreme(struct decoder *d)
+{
+	static const uint8_t known[] = {MOD_FTZ, MOD_NAN2, MOD_XORSIGN, MOD_ABS};
+	const struct ptx_insn *i = d->i;
+	unsigned t = i->m->types[0], n = i->nop - 1u;
+	bool sign = has(d, MOD_XORSIGN);
+	if ((!op_is(d, "min") && !op_is(d, "max")) || (!sign && !has(d, MOD_ABS) && n != 3))
+		return false;
+	if (!only_mods(i->m, known, sizeof known) || (t != T_F32 && !is_half(t)) || (n != 2 && (n != 3 || t != T_F32 || sign))) {
+		uncover(d);
+		return true;
+	}
+	const char *name = ptx_type_name(t);
+	uint32_t s[3] = {NONE, NONE, NONE}, a[3];
+	for (unsigned k = 0; k < n; k++) {
+		a[k] = s[k] = flushed(d, source(d, &i->op[k + 1], t, 4), t);
+		if (has(d, MOD_FTZ) && t == T_F32) {
+			uint32_t f = temp(d, 4);
+			emit3(d, "ftz_f32", f, a[k], NONE, NONE);
+			a[k] = s[k] = f;
+		}
+		if (has(d, MOD_ABS)) {
+			uint32_t x = temp(d, 4);
+			emit_name(d, "abs_%s", name)->d = x, d->ops[d->nops - 1].a = s[k];
+			a[k] = x;
+		}
+	}
+	uint32_t dst = target(d, &i->op[0], 4, false), r = temp(d, 4);
+	for (unsigned k = 1; k < n; k++) {
+		struct op *o = emit_name(d, "%s%s_%s", i->m->opcode, has(d, MOD_NAN2) ? "_NaN" : "", name);
+		o->d = r;
+		o->a = k == 1 ? a[0] : r;
+		o->b = a[k];
+	}
+	struct op *o = sign ? emit_name(d, "xorsign_%s", name) : emit_name(d, "mov_b32");
+	o->d = dst;
+	o->a = r;
+	o->b = sign ? s[0] : NONE;
+	o->c = sign ? s[1] : NONE;
+	return true;
+}
+
 bool decode_arith(struct decoder *d)
 {
-	return move(d) || compare(d) || carry(d) || four_operands(d) || plain_op(d);
+	return move(d) || compare(d) || carry(d) || four_operands(d) || extreme(d) || plain_op(d);
 }

@@ -37,7 +37,7 @@ static void one(struct decoder *d, uint32_t dst, uint32_t a, const char *fmt, co
 static void pair(struct decoder *d, unsigned to)
 {
 	const struct ptx_insn *i = d->i;
-	static const uint8_t known[] = {MOD_RN, MOD_RZ, MOD_RELU};
+	static const uint8_t known[] = {MOD_RN, MOD_RZ, MOD_RELU, MOD_SATFINITE};
 	if (i->nop != 3 || !only_mods(i->m, known, sizeof known)) {
 		uncover(d);
 		return;
@@ -52,6 +52,8 @@ static void pair(struct decoder *d, unsigned to)
 	o->b = b;
 	if (has(d, MOD_RELU))
 		one(d, dst, dst, "relu_%s%s", name, "");
+	if (has(d, MOD_SATFINITE))
+		one(d, dst, dst, "finite_%s%s", name, "");
 }
 
 static void float_to_float(struct decoder *d, unsigned to, unsigned from, uint32_t dst, uint32_t a)
@@ -86,7 +88,9 @@ static void float_to_float(struct decoder *d, unsigned to, unsigned from, uint32
 			emit3(d, "odd_f32_f64", f, s, NONE, NONE);
 			s = f;
 		} else if (from != T_F32) {
-			uncover(d);
+			uint32_t f = temp(d, 4);
+			one(d, f, s, "cvt_f32_%s%s", fn, "");
+			s = f;
 		}
 		emit_name(d, "cvt_%s_%s_f32", has(d, MOD_RZ) ? "rz" : has(d, MOD_RM) ? "rm" : "rp", tn);
 		d->ops[d->nops - 1].d = dst, d->ops[d->nops - 1].a = s;
@@ -98,6 +102,8 @@ static void float_to_float(struct decoder *d, unsigned to, unsigned from, uint32
 		one(d, dst, dst, "sat_%s%s", tn, "");
 	if (has(d, MOD_RELU))
 		one(d, dst, dst, "relu_%s%s", tn, "");
+	if (has(d, MOD_SATFINITE))
+		one(d, dst, dst, "finite_%s%s", tn, "");
 	if (has(d, MOD_FTZ) && to == T_F32)
 		emit3(d, "ftz_f32", dst, dst, NONE, NONE);
 }
@@ -159,6 +165,97 @@ static void quarter(struct decoder *d, unsigned to, unsigned from)
 		emit3(d, "relu_f16x2", dst, dst, NONE, NONE);
 }
 
+/* Pairs of four- and six-bit floats from two singles, and back to a pair of halves. */
+static void mini(struct decoder *d, unsigned to, unsigned from)
+{
+	const struct ptx_insn *i = d->i;
+	static const uint8_t known[] = {MOD_RN, MOD_SATFINITE, MOD_RELU};
+	bool narrow = from == T_F32, relu = has(d, MOD_RELU);
+	if ((!narrow && to != T_F16X2) || i->nop != (narrow ? 3 : 2) || !only_mods(i->m, known, sizeof known) ||
+		narrow != has(d, MOD_SATFINITE)) {
+		uncover(d);
+		return;
+	}
+	uint32_t s[2] = {NONE, NONE};
+	for (unsigned k = 0; k < (narrow ? 2u : 1u); k++) {
+		s[k] = source(d, &i->op[k + 1], narrow ? T_F32 : T_B32, 4);
+		if (narrow && relu) {
+			uint32_t r = temp(d, 4);
+			emit3(d, "relu_f32", r, s[k], NONE, NONE);
+			s[k] = r;
+		}
+	}
+	uint32_t dst = target(d, &i->op[0], 4, false);
+	struct op *o = emit_name(d, "cvt_%s_%s", ptx_type_name(to), ptx_type_name(from));
+	o->d = dst;
+	o->a = s[0];
+	o->b = s[1];
+	if (relu && !narrow)
+		emit3(d, "relu_f16x2", dst, dst, NONE, NONE);
+}
+
+/* Exponents alone from two singles or a pair of bfloat16, and back. */
+static void exponents(struct decoder *d, unsigned to, unsigned from)
+{
+	const struct ptx_insn *i = d->i;
+	static const uint8_t known[] = {MOD_RN, MOD_RZ, MOD_RP, MOD_SATFINITE};
+	bool back = from == T_UE8M0X2, up = has(d, MOD_RP), two = from == T_F32;
+	if ((back ? to != T_BF16X2 || !has(d, MOD_RN) || has(d, MOD_SATFINITE) : (from != T_F32 && from != T_BF16X2) || up == has(d, MOD_RZ)) ||
+		i->nop != (two ? 3 : 2) || !only_mods(i->m, known, sizeof known)) {
+		uncover(d);
+		return;
+	}
+	uint32_t a = source(d, &i->op[1], two ? T_F32 : T_B32, 4), b = two ? source(d, &i->op[2], T_F32, 4) : NONE,
+		 dst = target(d, &i->op[0], 4, false);
+	struct op *o = back ? emit_name(d, "cvt_bf16x2_ue8m0x2")
+			    : emit_name(d, "cvt_%s_%sue8m0x2_%s", up ? "rp" : "rz", has(d, MOD_SATFINITE) ? "finite_" : "", ptx_type_name(from));
+	o->d = dst;
+	o->a = a;
+	o->b = b;
+}
+
+static void tf32(struct decoder *d)
+{
+	static const uint8_t known[] = {MOD_RN, MOD_RZ, MOD_RNA, MOD_RELU, MOD_SATFINITE};
+	const struct ptx_insn *i = d->i;
+	if (i->nop != 2 || !only_mods(i->m, known, sizeof known) || has(d, MOD_RN) + has(d, MOD_RZ) + has(d, MOD_RNA) != 1) {
+		uncover(d);
+		return;
+	}
+	uint32_t s = source(d, &i->op[1], T_F32, 4), dst = target(d, &i->op[0], 4, false);
+	emit3(d, has(d, MOD_RNA) ? "cvt_tf32_f32" : has(d, MOD_RN) ? "cvt_rn_tf32_f32" : "cvt_rz_tf32_f32", dst, s, NONE, NONE);
+	if (has(d, MOD_RELU))
+		emit3(d, "relu_tf32", dst, dst, NONE, NONE);
+	if (has(d, MOD_SATFINITE))
+		emit3(d, "finite_tf32", dst, dst, NONE, NONE);
+}
+
+/* cvt.pack.sat: two integers, clamped, side by side, above them the third operand. */
+static void pack_saturated(struct decoder *d)
+{
+	static const uint8_t known[] = {MOD_PACK, MOD_SAT};
+	const struct ptx_insn *i = d->i;
+	unsigned to = i->m->types[0];
+	bool two = to == T_S16 || to == T_U16;
+	if (i->m->ntypes != (two ? 2 : 3) || i->m->types[1] != T_S32 || (!two && i->m->types[2] != T_B32) || i->nop != (two ? 3 : 4) ||
+		!has(d, MOD_SAT) || !only_mods(i->m, known, sizeof known)) {
+		uncover(d);
+		return;
+	}
+	uint32_t a = source(d, &i->op[1], T_S32, 4), b = source(d, &i->op[2], T_S32, 4), c = two ? NONE : source(d, &i->op[3], T_B32, 4),
+		 dst = target(d, &i->op[0], 4, false);
+	struct op *o = emit_name(d, "cvt_pack_%s", ptx_type_name(to));
+	o->d = dst;
+	o->a = a;
+	o->b = b;
+	o->c = c;
+}
+
+static bool mini_type(unsigned t)
+{
+	return t == T_E2M3X2 || t == T_E3M2X2 || t == T_E2M1X2;
+}
+
 static void convert(struct decoder *d)
 {
 	const struct ptx_insn *i = d->i;
@@ -166,6 +263,10 @@ static void convert(struct decoder *d)
 	static const uint8_t known[] = {MOD_RN, MOD_RZ, MOD_RM, MOD_RP, MOD_RNI, MOD_RZI, MOD_RMI, MOD_RPI,
 		MOD_FTZ, MOD_SAT, MOD_RELU, MOD_RNA, MOD_SATFINITE};
 	unsigned to = m->types[0], from = m->types[1];
+	if (has(d, MOD_PACK)) {
+		pack_saturated(d);
+		return;
+	}
 	if (m->ntypes != 2 || !only_mods(m, known, sizeof known)) {
 		uncover(d);
 		return;
@@ -178,16 +279,24 @@ static void convert(struct decoder *d)
 		quarter(d, to, from);
 		return;
 	}
+	if (mini_type(to) || mini_type(from)) {
+		mini(d, to, from);
+		return;
+	}
+	if (to == T_UE8M0X2 || from == T_UE8M0X2) {
+		exponents(d, to, from);
+		return;
+	}
 	if (i->nop != 2) {
 		uncover(d);
 		return;
 	}
-	if (to == T_TF32 && from == T_F32 && has(d, MOD_RNA)) {
-		uint32_t s = source(d, &i->op[1], T_F32, 4), dst = target(d, &i->op[0], 4, false);
-		emit3(d, "cvt_tf32_f32", dst, s, NONE, NONE);
+	if (to == T_TF32 && from == T_F32) {
+		tf32(d);
 		return;
 	}
-	if (has(d, MOD_RNA) || has(d, MOD_SATFINITE) || !(integer(to) || floating(to)) ||
+	bool half = to == T_F16 || to == T_BF16;
+	if (has(d, MOD_RNA) || ((has(d, MOD_SATFINITE) || has(d, MOD_RELU)) && (!half || !floating(from))) || !(integer(to) || floating(to)) ||
 		!(integer(from) || floating(from))) {
 		uncover(d);
 		return;

@@ -124,6 +124,30 @@ static void param_access(struct decoder *d, bool load, unsigned t, const struct 
 	o->y = (uint32_t)(off % 4) * 8;
 }
 
+/* The same of 128 bits: two halves. */
+static bool param_pair(struct decoder *d, bool load, const struct ptx_operand *where, const struct ptx_operand *reg)
+{
+	struct ptx_var *v = where->var;
+	bool kernel = d->f->entry && v->formal;
+	uint32_t half[2];
+	if (where->off < 0 || (uint64_t)where->off + 16 > v->bytes || where->off % 16 || (kernel && !load) || !pair_slots(d, reg, half))
+		return false;
+	for (unsigned k = 0; k < 2; k++) {
+		int64_t off = where->off + 8 * k;
+		struct op *o = emit_name(d, kernel ? "ldp_b64" : load ? "ldw_b64" : "stw_b64");
+		if (kernel) {
+			o->d = half[k];
+			o->imm = (int64_t)v->address + off;
+			continue;
+		}
+		uint32_t word = param_slot(d, v) + (uint32_t)(off / 4) * SLOT32;
+		o = &d->ops[d->nops - 1];
+		o->d = load ? half[k] : word;
+		o->a = load ? word : half[k];
+	}
+	return true;
+}
+
 /* Other threads may look at it: it must not be seen by halves. */
 static bool watched(const struct decoder *d)
 {
@@ -192,6 +216,8 @@ static bool load_store_pair(struct decoder *d, bool load)
 		return false;
 	const struct ptx_operand *where = &i->op[load ? 1 : 0];
 	bool param = i->m->nspaces && i->m->space[0] == SP_PARAM;
+	if (where->addr && param && where->kind == OP_VAR && where->var->space == SP_PARAM)
+		return param_pair(d, load, where, &i->op[load ? 0 : 1]);
 	if (!where->addr || param || !pair_slots(d, &i->op[load ? 0 : 1], s))
 		return false;
 	struct address a = address(d, where, i->m->nspaces ? i->m->space[0] : SP_GENERIC);

@@ -353,6 +353,24 @@ static inline uint32_t int_to_bf16_u(uint64_t x)
 {
 	return f2b(odd_of_u(x));
 }
+static inline uint32_t even_tf32(float x)
+{
+	uint32_t u = f32_bits(x);
+	return (u & 0x7f800000) == 0x7f800000 ? ((u & 0x7fffff) ? 0x7fffffff : u) : (u + 0xfff + (u >> 13 & 1)) & ~0x1fffu;
+}
+static inline uint32_t down_tf32(float x) /* towards zero */
+{
+	uint32_t u = f32_bits(x);
+	return (u & 0x7fffffff) > 0x7f800000 ? 0x7fffffff : u & ~0x1fffu;
+}
+static inline uint32_t finite_tf32(uint32_t u)
+{
+	return (u & 0x7fffffff) == 0x7f800000 ? u - 0x2000 : u;
+}
+static inline uint32_t relu_tf32(uint32_t u)
+{
+	return (u & 0x7fffffff) > 0x7f800000 ? u : u >> 31 ? 0 : u;
+}
 static inline uint32_t to_tf32(float x) /* nearest, ties away */
 {
 	uint32_t u = f32_bits(x);
@@ -400,6 +418,68 @@ static inline float e4m32f(uint32_t q)
 static inline float e5m22f(uint32_t q)
 {
 	return q2f(q, 2, 15, 1);
+}
+
+/* Four and six bits: no infinity and no NaN, which becomes the largest number. */
+static inline uint32_t f2mini(float x, int mant, int bias, uint32_t most, int sign)
+{
+	uint32_t r = f2q(x, mant, bias, most);
+	return x != x ? most : (r & 0x7f) | r >> 7 << sign;
+}
+static inline float mini2f(uint32_t q, int mant, int bias, int sign)
+{
+	return q2f((q & ((1u << sign) - 1)) | (q >> sign & 1) << 7, mant, bias, 0);
+}
+static inline uint32_t f2e2m3(float x)
+{
+	return f2mini(x, 3, 1, 0x1f, 5);
+}
+static inline uint32_t f2e3m2(float x)
+{
+	return f2mini(x, 2, 3, 0x1f, 5);
+}
+static inline uint32_t f2e2m1(float x)
+{
+	return f2mini(x, 1, 1, 7, 3);
+}
+static inline float e2m32f(uint32_t q)
+{
+	return mini2f(q, 3, 1, 5);
+}
+static inline float e3m22f(uint32_t q)
+{
+	return mini2f(q, 2, 3, 5);
+}
+static inline float e2m12f(uint32_t q)
+{
+	return mini2f(q, 1, 1, 3);
+}
+/* The exponent of |x| alone, rounded down or up. */
+static inline uint32_t f2ue8m0(float x, int up, int finite)
+{
+	uint32_t a = f32_bits(x) & 0x7fffffff, e = a >> 23;
+	if (a > 0x7f800000)
+		return 0xff;
+	e += up && a > 0x00400000 && a < 0x7f800000 && (a & 0x7fffff);
+	return finite && e == 0xff ? 0xfe : e;
+}
+static inline uint32_t ue8m02b(uint32_t e)
+{
+	return e == 0xff ? 0x7fff : e == 0 ? 0x40 : e << 7;
+}
+/* What has become too large is the largest number. */
+static inline uint32_t finite_half(uint32_t h, uint32_t infinity)
+{
+	return (h & 0x7fff) == infinity ? h - 1 : h;
+}
+static inline uint32_t clamped(int32_t x, int32_t lo, int32_t hi)
+{
+	return (uint32_t)((x < lo ? lo : x > hi ? hi : x) & (hi - lo));
+}
+/* The sign of a result that is no NaN: that of b times that of c. */
+static inline uint32_t signed_half(uint32_t a, uint32_t b, uint32_t c, uint32_t infinity)
+{
+	return (a & 0x7fff) > infinity ? 0x7fff : (a & 0x7fff) | ((b ^ c) & 0x8000);
 }
 
 /* A NaN becomes the one NaN of the hardware, as in arithmetic. */

@@ -59,6 +59,14 @@ enum ptx_type {
 	T_SURFREF,
 	T_E4M3,
 	T_E5M2,
+	T_E2M3X2,
+	T_E3M2X2,
+	T_E2M1X2,
+	T_E2M3,
+	T_E3M2,
+	T_E2M1,
+	T_U2,
+	T_S2,
 	T_COUNT
 };
 enum ptx_space { SP_GENERIC, SP_REG, SP_PARAM, SP_LOCAL, SP_SHARED, SP_GLOBAL, SP_CONST, SP_CLUSTER };

@@ -116,6 +116,14 @@ static const struct {
 	[T_SURFREF] = {"surfref", 8},
 	[T_E4M3] = {"e4m3", 1},
 	[T_E5M2] = {"e5m2", 1},
+	[T_E2M3X2] = {"e2m3x2", 2},
+	[T_E3M2X2] = {"e3m2x2", 2},
+	[T_E2M1X2] = {"e2m1x2", 1},
+	[T_E2M3] = {"e2m3", 1},
+	[T_E3M2] = {"e3m2", 1},
+	[T_E2M1] = {"e2m1", 1},
+	[T_U2] = {"u2", 4},
+	[T_S2] = {"s2", 4},
 };
 
 unsigned ptx_type_bytes(enum ptx_type t)

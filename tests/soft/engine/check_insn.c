@@ -33,7 +33,7 @@ void define(const char *mnemonic, const char *types, model *m, double ulps)
 	t->model = m;
 	t->ulps = ulps;
 	const char *p = types;
-	while (*p) {
+	while (*p && t->n < sizeof t->type / sizeof *t->type) {
 		char name[16] = "";
 		sscanf(p, "%15[^:,]", name);
 		snprintf(t->type[t->n++], sizeof t->type[0], "%s", name);
@@ -354,8 +354,7 @@ static bool check(unsigned k, uint64_t *in, uint64_t *out)
 		for (unsigned j = 0; j < IN_WORDS; j++)
 			in[i * IN_WORDS + j] = j + 1 < t->n ? edge(t->type[j + 1]) : 0;
 	if (device_refusal(k)) {
-		golden_refused(key, device_refusal(k));
-		return false;
+		return golden_refused(key, device_refusal(k));
 	}
 	golden_begin(key, t->ulps ? near : NULL, t);
 	golden_input(in, TUPLES * IN_WORDS * 8);
@@ -371,6 +370,8 @@ int main(int argc, char **argv)
 	define_convert();
 	define_wide();
 	define_video();
+	define_small();
+	define_extreme();
 	if (argc > 1 && !strcmp(argv[1], "list")) {
 		for (unsigned k = 0; k < ntests; k++)
 			printf("%s\n", tests[k].mnemonic);

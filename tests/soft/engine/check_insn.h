@@ -15,7 +15,7 @@ typedef uint64_t model(const struct test *t, const uint64_t *in);
 struct test {
 	char mnemonic[96];
 	char before[640]; /* text in front of the instruction */
-	char type[6][16]; /* of the result and the operands; #5: a literal */
+	char type[8][16]; /* of the result and the operands; #5: a literal */
 	unsigned n;
 	model *model;
 	double ulps; /* 0: exact */
@@ -34,6 +34,8 @@ void define_float(void);
 void define_convert(void);
 void define_wide(void);
 void define_video(void);
+void define_small(void);
+void define_extreme(void);
 static inline bool starts(const struct test *t, const char *s)
 {
 	return !__builtin_strncmp(t->mnemonic, s, __builtin_strlen(s));

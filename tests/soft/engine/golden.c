@@ -172,11 +172,12 @@ bool golden_end(void)
 	return same;
 }
 
-void golden_refused(const char *key, const char *reason)
+bool golden_refused(const char *key, const char *reason)
 {
 	if (out)
 		fprintf(out, "R\t%s\t%s\n", key, reason);
 	printf("refused: %s: %s\n", key, reason);
+	return out;
 }
 
 bool golden_close(const char *prefix)

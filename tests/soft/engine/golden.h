@@ -27,6 +27,7 @@ void golden_input(const void *p, size_t n);
 void golden_result(uint64_t v);
 /* Writes or compares; false when the device differs from the GPU. */
 bool golden_end(void);
-void golden_refused(const char *key, const char *reason);
+/* The device refuses the case. True when a GPU is recorded: it need not know everything. */
+bool golden_refused(const char *key, const char *reason);
 /* Prints the counts; false when lines of the file that start with `prefix` belong to no case any more. */
 bool golden_close(const char *prefix);
