@@ -129,7 +129,7 @@ report  = log_path=$(CURDIR)/$(B)-$(1)/tests/reports/$(1)
 check-asan: ## run all tests under the address and undefined-behaviour sanitizers
 	@ASAN_OPTIONS="$(call report,asan):$$ASAN_OPTIONS" \
 		UBSAN_OPTIONS="halt_on_error=1:print_stacktrace=1:$(call report,asan)" \
-		LSAN_OPTIONS=suppressions=$(CURDIR)/tests/lsan.supp \
+		LSAN_OPTIONS=print_suppressions=0:suppressions=$(CURDIR)/tests/lsan.supp \
 		SCUDAFS_TEST_APPS=$(CURDIR)/$(B)/tests/apps SCUDAFS_TEST_PRELOAD=$(call preload,libasan.so) \
 		$(MAKE) --no-print-directory B=$(B)-asan A=$(B)/tests/apps SAN=address,undefined CFLAGS='-O1 -g' \
 		SLOW=4 check

@@ -91,7 +91,7 @@ const char *arena_take(struct arena *a, uint64_t *last, struct buffer **bytes)
 	if (end - a->sent > RING_BULKS || end < a->taken)
 		return "more stretches than there is room for";
 	if (end != a->taken) {
-		struct ring_bulk b = *ring_bulk_at(a->ring, a->taken);
+		struct ring_bulk b = ring_bulk_out(a->ring, a->taken);
 		if (b.at > LIMIT_ARENA || !b.len || b.len > LIMIT_ARENA - b.at)
 			return "a stretch outside the arena";
 		if (b.batch <= *last)

@@ -119,6 +119,17 @@ static inline void ring_copy_out(const uint8_t *memory, uint64_t at, void *p, si
 	memcpy(p, memory + RING_AT + from, first);
 	if (n > first)
 		memcpy((uint8_t *)p + first, memory + RING_AT, n - first);
+	/* What is checked is the copy: the compiler may not go back to the memory for a value. */
+	atomic_signal_fence(memory_order_seq_cst);
+}
+
+/* A stretch, copied out in the same way. */
+static inline struct ring_bulk ring_bulk_out(const uint8_t *memory, uint64_t i)
+{
+	struct ring_bulk b;
+	memcpy(&b, memory + RING_BULKS_AT + i % RING_BULKS * sizeof b, sizeof b);
+	atomic_signal_fence(memory_order_seq_cst);
+	return b;
 }
 
 /* Bytes that a segment with `len` bytes of records takes. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Every serve function against arguments that nobody would send: for each call the test searches, value by
- * value, for heads that its decoder takes, runs them with odd numbers and bulk, and then breaks them. The
- * driver is a table whose functions do nothing and succeed, or fail. What counts is that no function
+/* Every serve function, of the driver's calls and of NVML's, against arguments that nobody would send: for each call
+ * the test searches, value by value, for heads that its decoder takes, runs them with odd numbers and bulk, and then
+ * breaks them. The driver is a table whose functions do nothing and succeed, or fail. What counts is that no function
  * crashes, hangs or touches memory that is not its own (make check-asan). Each call is tried in a process
  * of its own. */
 #include <check.h>
@@ -13,12 +13,15 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "server/nvml.h"
 #include "server/state.h"
 #include "wire/log.h"
 #include "cuda.calls.h"
+#include "nvml.calls.h"
 
 #define TRIES 300           /* for the next value of a head */
 #define VALUES 40           /* of a head */
+#define STRUCT_MOST 20000u  /* bytes */
 #define BULK 5000u
 #define ANSWERED (64u << 20)    /* bytes: a copy may be of 4 GiB, which a sanitizer takes minutes for */
 
@@ -80,11 +83,12 @@ static void setup_session(void)
 			&identity, &why) ||
 	    pthread_create(&thread, NULL, drain, (void *)(intptr_t)pair[1]))
 		_exit(99);
-	for (unsigned i = 0; i < driver_symbol_count; i++) {
-		CUresult (*f)(void) = driver_function;
+	CUresult (*f)(void) = driver_function;
 
+	for (unsigned i = 0; i < driver_symbol_count; i++)
 		memcpy((char *)&drv + driver_symbols[i].offset, &f, sizeof f);
-	}
+	for (unsigned i = 0; i < nvml_driver_symbol_count; i++)
+		memcpy((char *)&nvml + nvml_driver_symbols[i].offset, &f, sizeof f);
 	/* A handle of each type, so that decoders go on behind one. */
 	for (unsigned t = 1; t < HANDLE_TYPES; t++)
 		handle_bind(s->handles, t, HANDLE_ID(t, 0x2000), calloc(1, 4096));
@@ -165,7 +169,7 @@ static enum taken run(unsigned call, unsigned kind, const uint8_t *head, size_t 
 	memcpy(in, head, n);
 	in[n] = 0xc1;
 	x->session = s;
-	x->name = serve_table[call].name;
+	x->name = call_entry((uint16_t)call)->name;
 	x->frame = (struct frame){.kind = kind, .call = call, .thread = 1, .seq = 1};
 	x->frame.bulk_len = x->bulk_left = rand_r(&seed) % 3 ? 0 : rand_r(&seed) % BULK;
 	memset(s->input, rand_r(&seed), BULK);
@@ -173,7 +177,7 @@ static enum taken run(unsigned call, unsigned kind, const uint8_t *head, size_t 
 	s->input_len = s->body_left = x->bulk_left;
 	msg_init(&x->in, in, whole ? n : n + 1);
 	msg_init(&x->out, out, sizeof out - 5);
-	serve_table[call].serve(x);
+	call_entry((uint16_t)call)->serve(x);
 	if (x->gathered)
 		later_sent(s, x->gathered, false);
 	exec_finish(x);
@@ -184,6 +188,8 @@ static enum taken run(unsigned call, unsigned kind, const uint8_t *head, size_t 
 		return ALL;
 	return x->in.len == n + 1 ? MORE : NO;
 }
+
+static const uint8_t zeros[STRUCT_MOST];
 
 /* Searches a head that the call takes whole; 0 when there is none in the time. */
 static size_t search(unsigned call, unsigned kind, uint8_t *head)
@@ -198,13 +204,19 @@ static size_t search(unsigned call, unsigned kind, uint8_t *head)
 		if (taken == ALL)
 			return n;
 		for (; tries < TRIES; tries++) {
-			msg_init(&m, head + n, 1024);
+			msg_init(&m, head + n, LIMIT_HEAD - n);
 			put_value(&m, 1);
 			taken = run(call, kind, head, n + m.len, false);
 			if (taken != NO)
 				break;
 		}
-		if (tries == TRIES)
+		/* A struct of a size that is not among the usual ones. */
+		for (unsigned size = 4; taken == NO && size <= STRUCT_MOST && n + size + 8 < LIMIT_HEAD; size += 4) {
+			msg_init(&m, head + n, LIMIT_HEAD - n);
+			put_bytes(&m, zeros, size);
+			taken = run(call, kind, head, n + m.len, false);
+		}
+		if (taken == NO)
 			return 0;
 		n += m.len;
 	}
@@ -213,7 +225,7 @@ static size_t search(unsigned call, unsigned kind, uint8_t *head)
 
 static _Noreturn void try_call(unsigned call, unsigned round)
 {
-	static uint8_t head[VALUES * 1024 + 1024], broken[VALUES * 1024 + 1024];
+	static uint8_t head[LIMIT_HEAD], broken[LIMIT_HEAD];
 	unsigned kind = round % 2 ? FRAME_WAIT : FRAME_POST;
 	size_t n;
 
@@ -237,14 +249,15 @@ static _Noreturn void try_call(unsigned call, unsigned round)
 	_exit(n || run(call, kind, head, 0, false) == ALL ? 1 : 2);
 }
 
-static unsigned found[CALL_COUNT];
+#define CALLS (CALL_COUNT + NVML_CALL_COUNT)     /* as call_entry numbers them */
+static unsigned found[CALLS];
 
 START_TEST(calls)
 {
 	unsigned tried = 0, whole = 0;
 
-	for (unsigned call = _i; call < CALL_COUNT; call += 8) {
-		if (!serve_table[call].serve)
+	for (unsigned call = _i; call < CALLS; call += 8) {
+		if (!call_entry((uint16_t)call)->serve)
 			continue;
 		tried++;
 		for (unsigned round = 0; round < 4; round++) {
@@ -257,12 +270,12 @@ START_TEST(calls)
 			/* 0: the function ended the session. */
 			ck_assert_msg(WIFEXITED(status) && WEXITSTATUS(status) <= 2,
 					"%s, round %u: status %#x",
-					serve_table[call].name, round, status);
+					call_entry((uint16_t)call)->name, round, status);
 			found[call] |= WEXITSTATUS(status) == 1;
 		}
 		whole += found[call];
 		if (!found[call])
-			printf("no head found for %s\n", serve_table[call].name);
+			printf("no head found for %s\n", call_entry((uint16_t)call)->name);
 		fflush(stdout); /* or each child has it too */
 	}
 	printf("heads found for %u of %u calls\n", whole, tried);
@@ -279,6 +292,8 @@ int main(void)
 	int failed;
 
 	log_init("serve", -1);
+	if (CALL_COUNT != serve_count || NVML_CALL_COUNT != nvml_serve_count)
+		return 1;
 	if (getenv("SLOW") && atoi(getenv("SLOW")) > 1)
 		slow = (unsigned)atoi(getenv("SLOW"));
 	tcase_set_timeout(t, 600);

@@ -48,6 +48,8 @@ static void threads(int n)
 	CHECK(cuMemcpyDtoH_v2(count, words, sizeof(*count) * (size_t)n));
 	for (int i = 0; i < n; i++)
 		REQUIRE(count[i] == (unsigned)launches);
+	free(count);
+	free(t);
 }
 
 /* A byte of the round's pattern at offset i. */

@@ -42,6 +42,8 @@ int main(void)
 	for (size_t i = 0; i < 4096 / STEP; i++)
 		REQUIRE(!pthread_join(thread[i], NULL));
 	REQUIRE(!cuMemcpyDtoH_v2(back, all.d, COPIED) && !memcmp(back, all.bytes, COPIED));
+	free(back);
+	free(all.bytes);
 	say("right");
 	return 0;
 }
