@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Staging is a row of pieces that are used in turn: while the mount sends from some of them, others are filled. There
- * are no more of them than stay in a processor's cache: four times as much cost a fifth of the bandwidth. The caller's
- * thread alone copies: it is faster than any connection. When all pieces are under way it looks for one for a while,
- * where there are processors enough; then it sleeps until half of them are free, so that it is woken once for so much.
+/* Staging is a row of pieces that are used in turn: while the mount sends from some of them, others are
+ * filled. There are no more of them than stay in a processor's cache: four times as much cost a fifth of the
+ * bandwidth. The caller's thread alone copies: it is faster than any connection. When all pieces are under
+ * way it looks for one for a while, where there are processors enough; then it sleeps until half of them are
+ * free, so that it is woken once for so much.
  *
- * Behind staging lie the program's pinned allocations, each a mapping of its own: a free stretch goes to the first
- * that fits, and its pages go back when it is freed.
+ * Behind staging lie the program's pinned allocations, each a mapping of its own: a free stretch goes to the
+ * first that fits, and its pages go back when it is freed.
  *
- * Thread rule: arena.h. `lock` guards the list of free stretches, `owner` is held from arena_begin to arena_end. */
+ * Thread rule: arena.h. `lock` guards the list of free stretches, `owner` is held from arena_begin to
+ * arena_end. */
 #include "devshim/arena.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -49,7 +51,8 @@ bool arena_open(int fd, uint8_t *ring)
 	struct stat st;
 	int seals = fcntl(fd, F_GET_SEALS);
 	struct stretch *all = malloc(sizeof *all);
-	if (!all || fstat(fd, &st) || st.st_size != (off_t)LIMIT_ARENA || seals < 0 || (seals & needed) != needed) {
+	if (!all || fstat(fd, &st) || st.st_size != (off_t)LIMIT_ARENA || seals < 0 ||
+		(seals & needed) != needed) {
 		free(all);
 		close(fd);
 		return false;

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The arena (wire/ring.h): memory for the bytes of large copies, which the mount sends from where they lie. Some of
- * it is staging for bytes that lie elsewhere in the program, the rest is given to the program as pinned memory.
+/* The arena (wire/ring.h): memory for the bytes of large copies, which the mount sends from where they lie.
+ * Some of it is staging for bytes that lie elsewhere in the program, the rest is given to the program as
+ * pinned memory.
  *
- * Thread rule: arena_number to arena_send are called by one thread at a time, between arena_begin and arena_end;
- * arena_open and arena_close while nothing else is under way; the rest any thread. */
+ * Thread rule: arena_number to arena_send are called by one thread at a time, between arena_begin and
+ * arena_end; arena_open and arena_close while nothing else is under way; the rest any thread. */
 #pragma once
 #include <stdbool.h>
 #include <stddef.h>
@@ -26,6 +27,6 @@ bool arena_begin(void);
 void arena_end(void);
 /* How many batches the record's bulk will be. */
 uint64_t arena_batches(const struct record *r);
-/* Hands them to the mount, the first of them with that number. The caller may change the bytes afterwards, unless
- * the record says that he will not. Returns 0 or -errno: the session is over. */
+/* Hands them to the mount, the first of them with that number. The caller may change the bytes afterwards,
+ * unless the record says that he will not. Returns 0 or -errno: the session is over. */
 int arena_send(const struct record *r, uint64_t batch);

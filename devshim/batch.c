@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Batches of copies, prefetches and discards. A batch of copies is checked as a whole, then its copies run like single ones, one
- * after another; one whose source may be read out of order takes the bytes before the call returns. Batches are
- * for streams that have a name of their own.
+/* Batches of copies, prefetches and discards. A batch of copies is checked as a whole, then its copies run
+ * like single ones, one after another; one whose source may be read out of order takes the bytes before the
+ * call returns. Batches are for streams that have a name of their own.
  *
  * Thread rule: any thread. */
 #include "devshim/call.h"
@@ -51,7 +51,8 @@ static bool captured(CUstream s)
 {
 	CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
 
-	return work_capturing() && !cuStreamIsCapturing(s, &status) && status == CU_STREAM_CAPTURE_STATUS_ACTIVE;
+	return work_capturing() && !cuStreamIsCapturing(s, &status) &&
+	       status == CU_STREAM_CAPTURE_STATUS_ACTIVE;
 }
 
 /* Where the operations begin that an entry is for: 0, then rising. */
@@ -209,7 +210,8 @@ static CUresult box(const CUDA_MEMCPY3D_BATCH_OP *op, struct copy *k)
 	return copy_of_3d(&c, k);
 }
 
-static CUresult boxes(const CUDA_MEMCPY3D_BATCH_OP *op, size_t n, unsigned long long flags, size_t *failed, CUstream s)
+static CUresult boxes(
+	const CUDA_MEMCPY3D_BATCH_OP *op, size_t n, unsigned long long flags, size_t *failed, CUstream s)
 {
 	CUresult r = enter(s);
 	struct copy k;
@@ -270,8 +272,8 @@ static CUresult send(enum what what, CUdeviceptr *p, size_t *sizes, size_t n, CU
 }
 
 /* Each operation goes with its own location, so that a batch can be cut anywhere. */
-static CUresult managed(enum what what, CUdeviceptr *p, size_t *sizes, size_t count, const CUmemLocation *locs,
-	const size_t *start, size_t nlocs, unsigned long long flags, CUstream s)
+static CUresult managed(enum what what, CUdeviceptr *p, size_t *sizes, size_t count,
+	const CUmemLocation *locs, const size_t *start, size_t nlocs, unsigned long long flags, CUstream s)
 {
 	CUmemLocation l[PIECE];
 	CUresult r = enter(s);
@@ -280,7 +282,8 @@ static CUresult managed(enum what what, CUdeviceptr *p, size_t *sizes, size_t co
 
 	if (r)
 		return r;
-	if (!p || !sizes || !count || flags || (what != DISCARD && (!locs || !starts_good(start, nlocs, count))))
+	if (!p || !sizes || !count || flags ||
+		(what != DISCARD && (!locs || !starts_good(start, nlocs, count))))
 		return CUDA_ERROR_INVALID_VALUE;
 	for (size_t i = 0; i < count && !r; i++)
 		r = managed_check(p[i], sizes[i]);
@@ -306,8 +309,8 @@ static CUresult managed(enum what what, CUdeviceptr *p, size_t *sizes, size_t co
 CUresult cuMemPrefetchBatchAsync(CUdeviceptr *dptrs, size_t *sizes, size_t count, CUmemLocation *prefetchLocs,
 	size_t *prefetchLocIdxs, size_t numPrefetchLocs, unsigned long long flags, CUstream hStream)
 {
-	return managed(
-		PREFETCH, dptrs, sizes, count, prefetchLocs, prefetchLocIdxs, numPrefetchLocs, flags, hStream);
+	return managed(PREFETCH, dptrs, sizes, count, prefetchLocs, prefetchLocIdxs, numPrefetchLocs,
+		flags, hStream);
 }
 
 CUresult cuMemDiscardBatchAsync(
@@ -320,5 +323,6 @@ CUresult cuMemDiscardAndPrefetchBatchAsync(CUdeviceptr *dptrs, size_t *sizes, si
 	CUmemLocation *prefetchLocs, size_t *prefetchLocIdxs, size_t numPrefetchLocs,
 	unsigned long long flags, CUstream hStream)
 {
-	return managed(BOTH, dptrs, sizes, count, prefetchLocs, prefetchLocIdxs, numPrefetchLocs, flags, hStream);
+	return managed(BOTH, dptrs, sizes, count, prefetchLocs, prefetchLocIdxs, numPrefetchLocs,
+		flags, hStream);
 }

@@ -173,8 +173,8 @@ CUresult cuMemcpy3DAsync_v2(const CUDA_MEMCPY3D *pCopy, CUstream hStream)
 	return box_3d(pCopy, true, hStream);
 }
 
-/* A blocking copy waits for what the contexts of both sides have queued; that of the current one it waits for anyway. An
- * array has a context of its own: the one given with it is not looked at. */
+/* A blocking copy waits for what the contexts of both sides have queued; that of the current one it waits for
+ * anyway. An array has a context of its own: the one given with it is not looked at. */
 static CUresult peer_wait(CUmemorytype type, CUarray array, CUcontext h, bool async)
 {
 	if (type == CU_MEMORYTYPE_ARRAY)
@@ -185,7 +185,8 @@ static CUresult peer_wait(CUmemorytype type, CUarray array, CUcontext h, bool as
 		return CUDA_SUCCESS;    /* the copy says what is wrong with the array */
 	if (!c)
 		return CUDA_ERROR_INVALID_CONTEXT;
-	return async || c == context_current() || !work_context_busy(c) ? CUDA_SUCCESS : cuCtxSynchronize_v2(h);
+	bool waited = async || c == context_current() || !work_context_busy(c);
+	return waited ? CUDA_SUCCESS : cuCtxSynchronize_v2(h);
 }
 
 static CUresult box_peer(const CUDA_MEMCPY3D_PEER *c, bool async, CUstream stream)

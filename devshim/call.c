@@ -60,12 +60,21 @@ CUresult call_begin(struct call *c, unsigned id)
 static void fill(struct record *r, struct call *c, struct thread *t, enum frame_kind kind)
 {
 	struct context *ctx = t->current;
-	*r = (struct record){.bytes = t->out, .head_len = (uint32_t)c->out.len, .kind = (uint8_t)kind,
-		.flags = (uint8_t)((t->ptds ? FRAME_PTDS : 0) | (kind == FRAME_WAIT && upcall_inside() ? FRAME_ASIDE : 0)),
-		.call = (uint16_t)c->id, .thread = t->id,
-		.ctx = ctx && atomic_load_explicit(&ctx->alive, memory_order_relaxed) ?
-				(uint64_t)(uintptr_t)ctx->handle : 0,
-		.bulk = c->bulk, .bulk_len = c->bulk_len, .bulk_at = c->bulk_at, .bulk_held = c->bulk_held};
+	bool alive = ctx && atomic_load_explicit(&ctx->alive, memory_order_relaxed);
+	bool aside = kind == FRAME_WAIT && upcall_inside();
+	*r = (struct record){
+		.bytes = t->out,
+		.head_len = (uint32_t)c->out.len,
+		.kind = (uint8_t)kind,
+		.flags = (uint8_t)((t->ptds ? FRAME_PTDS : 0) | (aside ? FRAME_ASIDE : 0)),
+		.call = (uint16_t)c->id,
+		.thread = t->id,
+		.ctx = alive ? (uint64_t)(uintptr_t)ctx->handle : 0,
+		.bulk = c->bulk,
+		.bulk_len = c->bulk_len,
+		.bulk_at = c->bulk_at,
+		.bulk_held = c->bulk_held,
+	};
 	t->exchanged = true;
 }
 
@@ -262,9 +271,11 @@ bool ptds_active(void) { return thread_cached && thread_cached->ptds; }
 static unsigned need_of(const char *name)
 {
 	size_t n = strlen(name);
-	for (unsigned i = 0; i < CALL_COUNT; i++)
-		if (!strncmp(call_names[i].name, name, n) && (!call_names[i].name[n] || call_names[i].name[n] == '_'))
+	for (unsigned i = 0; i < CALL_COUNT; i++) {
+		const char *known = call_names[i].name;
+		if (!strncmp(known, name, n) && (!known[n] || known[n] == '_'))
 			return call_names[i].needs;
+	}
 	return CALL_CONTEXT;
 }
 

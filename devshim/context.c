@@ -22,8 +22,8 @@
 #include "wire/cuda.h"
 #include "wire/limits.h"
 
-/* Recursive for a callback of the driver's log, which may run while a thread waits for an answer with the lock
- * held, and whose own calls are refused. */
+/* Recursive for a callback of the driver's log, which may run while a thread waits for an answer with the
+ * lock held, and whose own calls are refused. */
 pthread_mutex_t context_lock = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
 static struct context primary[LIMIT_DEVICES];
 

@@ -60,8 +60,8 @@ bool context_is_sticky(CUresult code);
 bool context_init(int count);
 /* The primary context of a device of the application; NULL for no device. */
 struct context *context_primary(CUdevice device);
-/* The context of that handle, which the server has told as a green context's; made when it is new. NULL without
- * memory. */
+/* The context of that handle, which the server has told as a green context's; made when it is new. NULL
+ * without memory. */
 struct context *context_of_green(CUcontext h, CUdevice device);
 /* Its green context has been destroyed. */
 void context_end_green(struct context *c);

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The counters live in a file that the process shares with `scudafs run --stats` (wire/stats.h): so they are there however the program ends, and nothing has
- * to run at its end. A trace is one line a call, written at once.
+/* The counters live in a file that the process shares with `scudafs run --stats` (wire/stats.h): so they are
+ * there however the program ends, and nothing has to run at its end. A trace is one line a call, written at
+ * once.
  *
- * Thread rule: as count.h. The file is mapped by whichever thread counts first; a forked child maps one of its own. No locks. */
+ * Thread rule: as count.h. The file is mapped by whichever thread counts first; a forked child maps one of
+ * its own. No locks. */
 #include "devshim/count.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -46,10 +48,13 @@ static struct stats_header *file_make(void)
 	char path[PATH_MAX];
 	size_t size = stats_bytes(stats_count);
 	int n = snprintf(path, sizeof path, "%s/%d", folder, (int)getpid());
-	int fd = n > 0 && (size_t)n < sizeof path ? open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600) : -1;
+	bool fits = n > 0 && (size_t)n < sizeof path;
+	int fd = fits ? open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600) : -1;
 	if (fd < 0)
 		return NULL;
-	void *p = ftruncate(fd, (off_t)size) ? MAP_FAILED : mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	void *p = MAP_FAILED;
+	if (!ftruncate(fd, (off_t)size))
+		p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	close(fd);
 	if (p == MAP_FAILED)
 		return NULL;
@@ -57,7 +62,8 @@ static struct stats_header *file_make(void)
 	struct stats_header *h = p;
 	h->entries = stats_count;
 	h->pid = (uint32_t)getpid();
-	strncpy(h->command, program_invocation_short_name ? program_invocation_short_name : "", sizeof h->command - 1);
+	const char *command = program_invocation_short_name;
+	strncpy(h->command, command ? command : "", sizeof h->command - 1);
 	memcpy(h->magic, STATS_MAGIC, sizeof h->magic);
 	return h;
 }
@@ -124,9 +130,10 @@ static void trace_line(const struct count *c, enum stats_class class, CUresult r
 		return;
 	}
 	cuGetErrorName(r, &code);
-	int n = snprintf(line, sizeof line, "%llu.%09llu %ld %s %s %s %llu.%03llu\n", (unsigned long long)(c->start / 1000000000u),
-			(unsigned long long)(c->start % 1000000000u), syscall(SYS_gettid), classes[class], stats_names[c->entry].name,
-			code ? code : "?", (unsigned long long)(took / 1000), (unsigned long long)(took % 1000));
+	int n = snprintf(line, sizeof line, "%llu.%09llu %ld %s %s %s %llu.%03llu\n",
+		(unsigned long long)(c->start / 1000000000u), (unsigned long long)(c->start % 1000000000u),
+		syscall(SYS_gettid), classes[class], stats_names[c->entry].name, code ? code : "?",
+		(unsigned long long)(took / 1000), (unsigned long long)(took % 1000));
 	if (n > 0)
 		syscall(SYS_write, trace, line, (size_t)n < sizeof line ? (size_t)n : sizeof line);
 	errno = saved;
@@ -145,8 +152,10 @@ CUresult count_end(struct count c, CUresult r)
 	self.sent = c.outer;
 	struct stats_header *h = file_get();
 	if (h) {
-		if (!self.block)
-			self.block = (uint8_t)(atomic_fetch_add_explicit(&turns, 1, memory_order_relaxed) % STATS_BLOCKS + 1);
+		if (!self.block) {
+			unsigned turn = atomic_fetch_add_explicit(&turns, 1, memory_order_relaxed);
+			self.block = (uint8_t)(turn % STATS_BLOCKS + 1);
+		}
 		_Atomic uint64_t *counters = (void *)((char *)h + STATS_HEADER);
 		size_t at = ((self.block - 1u) * (size_t)stats_count + c.entry) * STATS_CLASSES + class;
 		atomic_fetch_add_explicit(&counters[at], 1, memory_order_relaxed);

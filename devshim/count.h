@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Counting and tracing of the program's calls. Every exported function is a generated wrapper (cuda.entry.c) around the function of this folder with that
- * name: with counting off it is one comparison and a jump. Calls among the functions of this folder do not pass the wrappers.
+/* Counting and tracing of the program's calls. Every exported function is a generated wrapper (cuda.entry.c)
+ * around the function of this folder with that name: with counting off it is one comparison and a jump. Calls
+ * among the functions of this folder do not pass the wrappers.
  *
  * Thread rule: any thread. `count_on` is set before the first call and does not change. */
 #pragma once
@@ -8,7 +9,8 @@
 #include <stdint.h>
 #include "wire/cuda_types.h"
 
-/* SCUDAFS_STATS (a folder, by scudafs run --stats) or SCUDAFS_TRACE (a file) was set when the library was loaded. */
+/* SCUDAFS_STATS (a folder, by scudafs run --stats) or SCUDAFS_TRACE (a file) was set when the library was
+ * loaded. */
 extern bool count_on __attribute__((visibility("hidden")));
 
 struct count { unsigned entry; uint8_t outer; uint64_t start; };

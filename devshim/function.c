@@ -206,8 +206,8 @@ struct function *function_find(unsigned type, const void *parent, const char *na
 
 	pthread_mutex_lock(&lock);
 	for (f = all; f; f = f->next)
-		if (f->parent == parent && handle_type(f->handle) == type && f->name && !strcmp(f->name, name) &&
-			(type == HANDLE_CUkernel || function_loaded(f)))
+		if (f->parent == parent && handle_type(f->handle) == type && f->name &&
+			!strcmp(f->name, name) && (type == HANDLE_CUkernel || function_loaded(f)))
 			break;
 	pthread_mutex_unlock(&lock);
 	return f;

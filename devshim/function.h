@@ -49,8 +49,8 @@ struct function *function_of(const void *f);
 struct function *function_get(struct call *c, unsigned type, void *parent, const char *name);
 /* The driver has loaded this CUfunction: it tells no attributes of one that it has not. */
 bool function_loaded(const struct function *f);
-/* That of a module or library by its name, if it was told. One that the program enumerated may not be loaded yet,
- * and asking for it by name loads it. */
+/* That of a module or library by its name, if it was told. One that the program enumerated may not be loaded
+ * yet, and asking for it by name loads it. */
 struct function *function_find(unsigned type, const void *parent, const char *name);
 /* The CUfunction that a kernel is in a context; NULL when it was not told. */
 void *function_resolved(const struct function *kernel, CUcontext ctx);
@@ -61,7 +61,8 @@ struct function *function_note(void *handle, unsigned type, void *parent);
 struct attributes *function_attributes(const struct function *f, CUdevice dev);
 /* Asks the server for name, layout and attributes in the current context. */
 CUresult function_ask(struct function *f);
-/* Before it is launched: its layout is known when this returns 0, or it has none. Not while a call is begun. */
+/* Before it is launched: its layout is known when this returns 0, or it has none. Not while a call is
+ * begun. */
 CUresult function_ready(struct function *f);
 /* An attribute on a device if it is known. */
 bool function_attribute(const struct function *f, CUfunction_attribute a, CUdevice dev, int *v);

@@ -52,7 +52,8 @@ static bool acceptable(const struct function *f, CUfunction_attribute a, int v, 
 	struct attributes *k = function_attributes(f, dev);
 	int fixed;
 
-	if (k && (unsigned)a < ATTRIBUTES && atomic_load_explicit(&k->accepted, memory_order_acquire) >> a & 1 &&
+	if (k && (unsigned)a < ATTRIBUTES &&
+		atomic_load_explicit(&k->accepted, memory_order_acquire) >> a & 1 &&
 		atomic_load_explicit(&k->value[a], memory_order_relaxed) == v)
 		return true;
 	switch ((int)a) {
@@ -237,7 +238,8 @@ CUresult cuKernelGetParamInfo(CUkernel kernel, size_t i, size_t *offset, size_t 
 	return param_info(kernel, HANDLE_CUkernel, i, offset, size);
 }
 
-/* A function of a module: attributes were read from it, so the driver has loaded it. A kernel tells its own without. */
+/* A function of a module: attributes were read from it, so the driver has loaded it. A kernel tells its own
+ * without. */
 static bool is_loaded(const struct function *f)
 {
 	return handle_type(f->handle) == HANDLE_CUfunction && function_loaded(f);

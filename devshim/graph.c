@@ -95,7 +95,8 @@ CUresult put_nodes(struct call *c, const CUgraphNode *nodes, size_t n)
 	return CUDA_SUCCESS;
 }
 
-/* Context, function, whether the program has packed the parameters itself, then as a launch without a stream. */
+/* Context, function, whether the program has packed the parameters itself, then as a launch without a
+ * stream. */
 static CUresult put_kernel(struct call *c, const CUDA_KERNEL_NODE_PARAMS *p, void *room)
 {
 	CUlaunchConfig k = {.gridDimX = p->gridDimX,
@@ -318,7 +319,8 @@ CUresult cuGraphInstantiateWithParams(
 		p->hErrNode_out = get_handle(&c, HANDLE_CUgraphNode);
 		uint64_t device = get_u64(&c.in);
 
-		/* Kernels launch it by the driver's own handle, which the program passes to them: that is its name here, too. */
+		/* Kernels launch it by the driver's own handle, which the program passes to them: that is its
+		 * name here, too. */
 		if (!r && device) {
 			if (!handle_rename(HANDLE_CUgraphExec, e, (void *)(uintptr_t)device))
 				r = CUDA_ERROR_OUT_OF_MEMORY;

@@ -14,8 +14,9 @@ bool host_function_of(void (*run)(void *), const void *arg, CUDA_HOST_NODE_PARAM
 void graph_has_memory(void);
 /* Puts the nodes that another depends on. */
 CUresult put_nodes(struct call *c, const CUgraphNode *nodes, size_t n);
-/* Memory that a question about a node gave out, or its making: it lives as long as the node, or until the next
- * such memory comes. False when the node is dead or memory is short; the memory is still the caller's then. */
+/* Memory that a question about a node gave out, or its making: it lives as long as the node, or until the
+ * next such memory comes. False when the node is dead or memory is short; the memory is still the caller's
+ * then. */
 bool node_keep(CUgraphNode h, void *given);
 /* Changes a copy node, or with `e` what an executable graph has of it. `ctx`: NULL means the current one. */
 CUresult node_set_copy(CUgraphExec e, CUgraphNode node, const CUDA_MEMCPY3D *p, CUcontext ctx);

@@ -58,8 +58,8 @@ static struct node *node_of(CUgraphNode h)
 	return n;
 }
 
-/* What the server's driver knows of a host node is the upcall: whose it is says whether it is a function of the
- * program's or a copy. Of other nodes it knows all, and the answer is no. */
+/* What the server's driver knows of a host node is the upcall: whose it is says whether it is a function of
+ * the program's or a copy. Of other nodes it knows all, and the answer is no. */
 static CUresult ask_upcall(CUgraphNode h, struct node *n)
 {
 	void (*run)(void *);
@@ -94,7 +94,8 @@ static CUresult know(CUgraphNode h, struct node **out)
 	if (r)
 		return r;
 	if (!n)
-		return handle_live(HANDLE_CUgraphNode, h) ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_ERROR_INVALID_VALUE;
+		return handle_live(HANDLE_CUgraphNode, h) ? CUDA_ERROR_OUT_OF_MEMORY :
+			CUDA_ERROR_INVALID_VALUE;
 	return n->asked || n->host.fn || n->copy.Depth ? CUDA_SUCCESS : ask_upcall(h, n);
 }
 
@@ -339,7 +340,8 @@ CUresult node_set_copy(CUgraphExec e, CUgraphNode hNode, const CUDA_MEMCPY3D *p,
 		r = know(hNode, &n);
 	if (r)
 		return r;
-	/* In what was made of a graph a copy keeps its direction, as natively; in the graph it becomes another kind of node. */
+	/* In what was made of a graph a copy keeps its direction, as natively; in the graph it becomes
+	 * another kind of node. */
 	if (n->host.fn || (e && n->copy_is_host != copy_is_host(&k)))
 		return CUDA_ERROR_INVALID_VALUE;
 	if (copy_is_host(&k)) {

@@ -88,8 +88,8 @@ static struct entry *entry_of(uint32_t number)
 	return c ? &c[index % CHUNK] : NULL;
 }
 
-/* Other names of handles. They are the driver's addresses, of which there are few: one stays when its handle dies, until it is
- * given again. */
+/* Other names of handles. They are the driver's addresses, of which there are few: one stays when its handle
+ * dies, until it is given again. */
 struct name {
 	const void *given;
 	const void *_Atomic own;

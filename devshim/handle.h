@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The shim's table of the handles that the application holds: which are alive, of which type, made in which
- * context, and what the shim keeps about each. Values are those of wire/handle.h and never dereferenced, so any garbage of an application is safe.
+ * context, and what the shim keeps about each. Values are those of wire/handle.h and never dereferenced, so
+ * any garbage of an application is safe.
  *
  * Thread rule: all functions may be called from any thread; looking up takes no lock. A handle that one
  * thread destroys while another uses it is the application's mistake, as with CUDA itself. */
@@ -37,8 +38,9 @@ CUcontext handle_owner(unsigned type, const void *h);
 /* `release` gets the word (when not NULL) of each handle of that type that dies, by handle_drop or with its
  * context. Set before the first handle. */
 void handle_on_drop(unsigned type, void (*release)(const void *h, void *data));
-/* A live handle gets another name, by which the program knows it from then on, in all functions here: a value that is
- * none of ours. For executable graphs that kernels launch by the driver's own handle. False without memory. */
+/* A live handle gets another name, by which the program knows it from then on, in all functions here: a value
+ * that is none of ours. For executable graphs that kernels launch by the driver's own handle. False without
+ * memory. */
 bool handle_rename(unsigned type, const void *h, const void *name);
 /* A context has died: its streams, events, modules and functions die with it. */
 void handle_drop_owner(CUcontext owner);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Host memory that the application calls pinned: ordinary memory of the program, or of the arena that its mount sees
- * (arena.h), noted in the range table.
- * Copies from and to it behave as with pinned memory because copy.c says so; kernels reach it once it is in
- * use in place (mirror.h), which asking for its device pointer brings about.
+/* Host memory that the application calls pinned: ordinary memory of the program, or of the arena that its
+ * mount sees (arena.h), noted in the range table. Copies from and to it behave as with pinned memory because
+ * copy.c says so; kernels reach it once it is in use in place (mirror.h), which asking for its device pointer
+ * brings about.
  *
  * Thread rule: any thread. */
 #include <errno.h>

@@ -127,7 +127,8 @@ static CUresult fatbin_read(
 	if (!size)
 		return CUDA_ERROR_INVALID_IMAGE;
 	for (unsigned d = 0; d < t->n; d++) {
-		c.ptx[d] = best_ptx(p + IMAGE_FATBIN_HEADER, size - IMAGE_FATBIN_HEADER, t->cc[d], &c.cubin[d]);
+		c.ptx[d] = best_ptx(p + IMAGE_FATBIN_HEADER, size - IMAGE_FATBIN_HEADER, t->cc[d],
+			&c.cubin[d]);
 		c.any |= c.ptx[d] || c.cubin[d];
 	}
 	memcpy(i->header[part], p, IMAGE_FATBIN_HEADER);

@@ -36,8 +36,8 @@ static struct {
 	.done = PTHREAD_COND_INITIALIZER,
 	.helpers = -1};
 
-/* How many threads a copy gets beside its own. Even on two processors one helps, because a thread mostly waits
- * for the daemon to wake it. */
+/* How many threads a copy gets beside its own. Even on two processors one helps, because a thread mostly
+ * waits for the daemon to wake it. */
 static int helpers_allowed(void)
 {
 	const char *s = getenv("SCUDAFS_LANES");

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The program's side of memory that it shares with the GPU (wire/mirror.h). Nothing watches the memory: before
- * work is sent each range is compared with what was last agreed on, and after work is known to be done the
- * server compares its own.
+/* The program's side of memory that it shares with the GPU (wire/mirror.h). Nothing watches the memory:
+ * before work is sent each range is compared with what was last agreed on, and after work is known to be done
+ * the server compares its own.
  *
  * Thread rule: `lock` guards the list, and is held over an exchange, so that exchanges of several threads
- * reach the server in the order in which they change what is agreed on. A thread that holds it calls
- * nothing here again. Making a range may wait for the device, and so for host functions, which exchange:
- * `making` serialises that, and `lock` is free meanwhile. */
+ * reach the server in the order in which they change what is agreed on. A thread that holds it calls nothing
+ * here again. Making a range may wait for the device, and so for host functions, which exchange: `making`
+ * serialises that, and `lock` is free meanwhile. */
 #include "devshim/mirror.h"
 
 #include <errno.h>

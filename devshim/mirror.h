@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Memory that the program and the GPU use in place: managed memory, and pinned memory once a program shows that
- * kernels may touch it. What the program wrote goes ahead of the work that may read it (mirror_send); what
- * kernels wrote comes when the program learns that work is done (mirror_fetch), before it learns it. Both
- * cost nothing while no range is in use like this.
+/* Memory that the program and the GPU use in place: managed memory, and pinned memory once a program shows
+ * that kernels may touch it. What the program wrote goes ahead of the work that may read it (mirror_send);
+ * what kernels wrote comes when the program learns that work is done (mirror_fetch), before it learns it.
+ * Both cost nothing while no range is in use like this.
  *
  * Thread rule: any thread; none of the functions may be called between call_begin and the end of a call. */
 #pragma once
@@ -36,7 +36,8 @@ void mirror_drop_owner(const void *owner);
 
 CUresult mirror_send_changed(bool wait);
 void mirror_fetch_changed(void);
-/* Pinned memory that n bytes of parameters, `offset` bytes from their start, point to is in use from now on. */
+/* Pinned memory that n bytes of parameters, `offset` bytes from their start, point to is in use from now
+ * on. */
 CUresult mirror_look_at(const uint8_t *p, size_t offset, size_t n);
 CUresult mirror_look(const struct function *f, void **params, void **extra);
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What modules, libraries and the linker share: loading an image, compiler options. Thread rule: as call.h. */
+/* What modules, libraries and the linker share: loading an image, compiler options. Thread rule: as
+ * call.h. */
 #pragma once
 #include "devshim/call.h"
 #include "devshim/image.h"

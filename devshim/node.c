@@ -159,7 +159,8 @@ int node_wait(uint8_t *buf, uint64_t batch, size_t len, uint64_t seq, size_t exp
 {
 	struct ctl_wait w = {.batch = batch, .seq = seq, .len = (uint32_t)len};
 	for (;;) {
-		/* An answer that cannot fit is fetched apart: no use in a large ioctl, which is copied whole. */
+		/* An answer that cannot fit is fetched apart: no use in a large ioctl, which is copied
+		 * whole. */
 		bool fits = expected <= NODE_ROOM - 1 - sizeof w;
 		size_t need = len > expected || !fits ? len : expected, size;
 		unsigned long request = wait_class(sizeof w + need, &size);

@@ -24,10 +24,10 @@ int node_stat(struct stat *st);
 /* Bytes, or -errno. Interrupts are repeated; a write also while the daemon says that it has no room. */
 long node_writev(const struct iovec *v, int n, int64_t at);
 long node_read(void *p, size_t n, int64_t at);
-/* Sends the `len` bytes behind the struct ctl_wait in `buf` as `batch` (0: none) and parks until the answer to
- * `seq` is there; `once`: at most TIME_PARK, then -EAGAIN. `expected`: bytes of the whole answer. `buf` has
- * NODE_ROOM bytes; an answer that does not fit is put into *large, which the caller frees. Returns 0 and *a,
- * which points there, or -errno. */
+/* Sends the `len` bytes behind the struct ctl_wait in `buf` as `batch` (0: none) and parks until the answer
+ * to `seq` is there; `once`: at most TIME_PARK, then -EAGAIN. `expected`: bytes of the whole answer. `buf`
+ * has NODE_ROOM bytes; an answer that does not fit is put into *large, which the caller frees. Returns 0 and
+ * *a, which points there, or -errno. */
 int node_wait(uint8_t *buf, uint64_t batch, size_t len, uint64_t seq, size_t expected, bool once,
 	uint8_t **large, struct answer *a);
 /* The same for an answer that comes into shared memory: parks until it is there, or returns -EAGAIN after

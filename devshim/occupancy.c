@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Occupancy: asked once per function, arguments and what the function's attributes are set to, so that a program
- * that sets them again and again is not asked anew each time. The calls that search a block size run their search
- * here, over those answers, because the application's function that tells the shared memory of a block
- * size runs in the application.
+/* Occupancy: asked once per function, arguments and what the function's attributes are set to, so that a
+ * program that sets them again and again is not asked anew each time. The calls that search a block size run
+ * their search here, over those answers, because the application's function that tells the shared memory of a
+ * block size runs in the application.
  *
  * Thread rule: any thread; `lock` guards the lists of answers. */
 #include "devshim/occupancy.h"
@@ -233,8 +233,8 @@ static bool cluster_question(struct occupancy *q, const CUlaunchConfig *k)
 	return k->numAttrs == 1 && k->attrs[0].id == CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION;
 }
 
-/* cuBLAS looks which clusters a device takes: grids of one cluster in a row, of 3, 4, 5, ... blocks. The answer for one
- * brings those for the next ones. */
+/* cuBLAS looks which clusters a device takes: grids of one cluster in a row, of 3, 4, 5, ... blocks. The
+ * answer for one brings those for the next ones. */
 static unsigned clusters_ahead(const CUlaunchConfig *k)
 {
 	return k->numAttrs && k->gridDimX && k->gridDimX == k->attrs[0].value.clusterDim.x &&

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How far a program may run ahead of its GPU. Natively a launch waits once some thousand are under way; here the
- * queues on the way hold a hundred times as many. So every PACE posts a marker goes with them, and the next
- * marker waits for the answer of the one before: at most twice PACE posts are behind what the server has handed
- * to its driver. A program that waits anyway never needs one.
+/* How far a program may run ahead of its GPU. Natively a launch waits once some thousand are under way; here
+ * the queues on the way hold a hundred times as many. So every PACE posts a marker goes with them, and the
+ * next marker waits for the answer of the one before: at most twice PACE posts are behind what the server has
+ * handed to its driver. A program that waits anyway never needs one.
  *
  * Thread rule: any thread. */
 #pragma once

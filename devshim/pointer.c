@@ -21,7 +21,10 @@ static CUresult attribute(void *data, CUpointer_attribute a, CUdeviceptr p, cons
 	switch ((int)a) {
 	case CU_POINTER_ATTRIBUTE_CONTEXT:
 		/* Memory of a pool, or mapped, belongs to no context. */
-		v = r->kind == RANGE_POOL || r->kind == RANGE_VIRTUAL || r->kind == RANGE_MAPPED ? 0 : (uintptr_t)r->ctx;
+		if (r->kind == RANGE_POOL || r->kind == RANGE_VIRTUAL || r->kind == RANGE_MAPPED)
+			v = 0;
+		else
+			v = (uintptr_t)r->ctx;
 		break;
 	case CU_POINTER_ATTRIBUTE_MEMORY_TYPE:
 		v = host ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_DEVICE;

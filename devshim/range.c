@@ -110,8 +110,8 @@ uint64_t range_arena(uint64_t p, size_t n)
 {
 	struct range r;
 
-	return range_may_be_host(p) && range_find(p, &r) && r.arena && range_is_here(&r) && range_has(&r, p, n) ?
-		r.arena + (p - r.base) : 0;
+	bool found = range_may_be_host(p) && range_find(p, &r);
+	return found && r.arena && range_is_here(&r) && range_has(&r, p, n) ? r.arena + (p - r.base) : 0;
 }
 
 bool range_take(uint64_t base, enum range_kind kind, struct range *out)

@@ -62,8 +62,8 @@ static inline bool range_is_here(const struct range *r)
 /* Device memory of which the table knows the end: what goes past it is wrong. */
 static inline bool range_is_whole(const struct range *r)
 {
-	return r->kind == RANGE_DEVICE || r->kind == RANGE_POOL || r->kind == RANGE_GLOBAL || r->kind == RANGE_IPC ||
-	       r->mirrored;
+	return r->kind == RANGE_DEVICE || r->kind == RANGE_POOL || r->kind == RANGE_GLOBAL ||
+	       r->kind == RANGE_IPC || r->mirrored;
 }
 /* n bytes from p on are known to be there. */
 static inline bool range_has(const struct range *r, uint64_t p, size_t n)
@@ -91,7 +91,8 @@ void range_drop_owner(enum range_kind kind, CUcontext owner);
 /* Keeps the application's own mappings out of an address range that the server gave. Where something lies
  * already the range stays as it is. */
 void range_reserve(uint64_t base, size_t size);
-/* Memory of the program's at whole pages of the server's address range; false where something lies already. */
+/* Memory of the program's at whole pages of the server's address range; false where something lies
+ * already. */
 bool range_map(uint64_t base, size_t size);
 void range_unmap(uint64_t base, size_t size);
 

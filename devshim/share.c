@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sharing between processes of one mount: the old handles of 64 bytes for memory and events, which the server gives out as
- * tickets of its own, and descriptors for memory and pools, which are open files of the mount (wire/ctl.h).
+/* Sharing between processes of one mount: the old handles of 64 bytes for memory and events, which the server
+ * gives out as tickets of its own, and descriptors for memory and pools, which are open files of the mount
+ * (wire/ctl.h).
  *
  * System calls are raw, since libc's are cancellation points and the application's API calls must not be.
  *
@@ -232,7 +233,8 @@ static CUresult code_of(int error)
 
 static bool read_handle(int fd, struct ctl_handle *h)
 {
-	return syscall(SYS_pread64, fd, h, sizeof *h, (off_t)0) == sizeof *h && !memcmp(h->magic, CTL_HANDLE_MAGIC, sizeof h->magic);
+	return syscall(SYS_pread64, fd, h, sizeof *h, (off_t)0) == sizeof *h &&
+	       !memcmp(h->magic, CTL_HANDLE_MAGIC, sizeof h->magic);
 }
 
 /* A fresh file of the mount for a handle of this session's server. */

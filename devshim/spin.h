@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Looking at memory for a while before sleeping: a wake-up costs as much as half of a round trip. Thread rule:
- * any thread. */
+/* Looking at memory for a while before sleeping: a wake-up costs as much as half of a round trip. Thread
+ * rule: any thread. */
 #pragma once
 #include <stdatomic.h>
 #include <stdint.h>

@@ -177,7 +177,8 @@ static int receive_piece(void *arg, uint64_t i)
 	const struct rest *r = arg;
 	/* The first piece ends at a page, so that a request has room for all of the others. */
 	uint64_t skew = (uintptr_t)(r->to + r->from) & (PAGE - 1);
-	uint64_t at = r->from + i * LIMIT_BATCH - (i ? skew : 0), end = r->from + (i + 1) * LIMIT_BATCH - skew;
+	uint64_t at = r->from + i * LIMIT_BATCH - (i ? skew : 0);
+	uint64_t end = r->from + (i + 1) * LIMIT_BATCH - skew;
 	end = end < r->end ? end : r->end;
 	while (at < end) {
 		long n = channel_read_data(r->id, at, r->to + at, end - at);

@@ -41,9 +41,9 @@ struct turn {
 	uint64_t value[UPCALL_VALUES];
 };
 
-/* Those that one thread runs, in their order. Functions of the application and our own have a thread each, and
- * neither is the one that reads upcalls: an upcall may bring bytes for which the answer waits that a function of
- * ours waits for, and one of the application may block. */
+/* Those that one thread runs, in their order. Functions of the application and our own have a thread each,
+ * and neither is the one that reads upcalls: an upcall may bring bytes for which the answer waits that a
+ * function of ours waits for, and one of the application may block. */
 struct turns { struct turn *first, **end; pthread_cond_t came; };
 
 static struct {
@@ -59,7 +59,8 @@ static struct {
 	.foreign = {.end = &upcall.foreign.first, .came = PTHREAD_COND_INITIALIZER},
 	.own = {.end = &upcall.own.first, .came = PTHREAD_COND_INITIALIZER}};
 static _Thread_local bool inside __attribute__((tls_model("initial-exec")));
-static _Thread_local uint64_t values[UPCALL_VALUES] __attribute__((tls_model("initial-exec")));  /* of the turn under way; its thread's */
+/* of the turn under way; its thread's */
+static _Thread_local uint64_t values[UPCALL_VALUES] __attribute__((tls_model("initial-exec")));
 
 static void print(int fd, const uint8_t *p, size_t n)
 {

@@ -48,8 +48,8 @@ bool work_is_foreign(CUstream s);
 void work_posted(struct work *w, uint64_t seq);
 /* The same, and the work ends only when the program lets it. */
 void work_gated(struct work *w, uint64_t seq);
-/* Some graph may hold what ends only when the program lets it: a host function, a copy of the program's memory, a
- * wait. What gates a stream while a capture is under way is taken for such a one. */
+/* Some graph may hold what ends only when the program lets it: a host function, a copy of the program's
+ * memory, a wait. What gates a stream while a capture is under way is taken for such a one. */
 extern _Atomic bool work_graphs_gate;
 /* True when an earlier host function may hold the stream. */
 bool work_is_gated(struct work *w);
@@ -81,8 +81,8 @@ void work_done(struct work *w, uint64_t mark);
 void work_context_done(struct context *c, uint64_t mark);
 /* The context has died, and its work with it. */
 void work_context_died(struct context *c);
-/* The work of one record and of those before it on its stream is done; what kernels wrote into memory that the
- * program has, too, was fetched. Says nothing about a per-thread default stream, which several threads
+/* The work of one record and of those before it on its stream is done; what kernels wrote into memory that
+ * the program has, too, was fetched. Says nothing about a per-thread default stream, which several threads
  * share. */
 void work_done_until(struct work *w, uint64_t seq);
 

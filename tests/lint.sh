@@ -18,7 +18,7 @@ files=$(git ls-files 2>/dev/null || find . -type f ! -path './build*' ! -path '.
 sources=$(echo "$files" | grep -E '\.(c|h|cu|py|sh|inc|mk)$|^Makefile$|^\.ci/run$')
 
 # What still has lines that are too wide.
-wide_yet='^(devshim|tests|server/soft|Makefile|scudafs/(relay|inbound|outbound)|server/serve_load)'
+wide_yet='^(tests|server/soft|Makefile|devshim/(copy|channel|ring|load)|scudafs/(relay|inbound|outbound)|server/serve_load)'
 
 for f in $sources; do
 	case $f in tests/gen/bad-*) continue ;; esac

@@ -39,7 +39,7 @@ static bool is_here(int fd)
 		return false;
 	if (own.ss_family == AF_INET)
 		return ((struct sockaddr_in *)&own)->sin_addr.s_addr ==
-		       ((struct sockaddr_in *)&peer)->sin_addr.s_addr;
+			((struct sockaddr_in *)&peer)->sin_addr.s_addr;
 	return own.ss_family == AF_INET6 && !memcmp(&((struct sockaddr_in6 *)&own)->sin6_addr,
 		&((struct sockaddr_in6 *)&peer)->sin6_addr, sizeof(struct in6_addr));
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A moment to wait until, by the clock that nobody sets: the wall clock may jump by an hour while a thread waits. For pthread_cond_clockwait and
- * pthread_clockjoin_np, with CLOCK_MONOTONIC.
+/* A moment to wait until, by the clock that nobody sets: the wall clock may jump by an hour while a thread
+ * waits. For pthread_cond_clockwait and pthread_clockjoin_np, with CLOCK_MONOTONIC.
  *
  * Thread rule: none. */
 #pragma once

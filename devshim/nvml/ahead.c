@@ -52,14 +52,16 @@ static bool only_asks(unsigned id)
 	return strstr(name, "Get") && strncmp(name, "nvmlGpm", 7);
 }
 
-/* The entry of a question: the one whose turn it is, when a round asks it several times; NULL: it has none yet. */
+/* The entry of a question: the one whose turn it is, when a round asks it several times; NULL: it has none
+ * yet. */
 static struct question *find(const struct call *c, int64_t now)
 {
 	struct question *first = NULL, *answered = NULL;
 	unsigned n = 0;
 
 	for (struct question *q = ahead.table; q < ahead.table + ENTRIES; q++) {
-		if (!q->order || q->id != c->id || q->len != c->out.len || memcmp(q->head, c->out.buf, q->len))
+		if (!q->order || q->id != c->id || q->len != c->out.len ||
+			memcmp(q->head, c->out.buf, q->len))
 			continue;
 		n++;
 		if (!first || q->order < first->order)
@@ -98,7 +100,8 @@ static int by_order(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-/* The questions that followed the one of that order. One that was asked ahead and not needed is not asked ahead again. */
+/* The questions that followed the one of that order. One that was asked ahead and not needed is not asked
+ * ahead again. */
 static void plan(struct ahead_plan *p, uint64_t after)
 {
 	unsigned list[ENTRIES], n = 0;
@@ -116,7 +119,8 @@ static void plan(struct ahead_plan *p, uint64_t after)
 	qsort(list, n, sizeof *list, by_order);
 	for (unsigned i = 0; i < n && p->count < AHEAD_MOST; i++) {
 		const struct question *q = &ahead.table[list[i]];
-		struct frame f = {.head_len = (uint32_t)q->len, .kind = FRAME_WAIT, .call = (uint16_t)q->id, .thread = 1};
+		struct frame f = {.kind = FRAME_WAIT, .call = (uint16_t)q->id, .thread = 1};
+		f.head_len = (uint32_t)q->len;
 
 		if (sizeof f + q->len > sizeof p->bytes - p->len)
 			break;

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Questions that a program asks again and again: a monitor asks each line's values one after the other, and would wait for the server each time. When
- * a question comes that was asked before, some time ago, those that followed it then are sent along with it, and their answers kept for a moment.
+/* Questions that a program asks again and again: a monitor asks each line's values one after the other, and
+ * would wait for the server each time. When a question comes that was asked before, some time ago, those that
+ * followed it then are sent along with it, and their answers kept for a moment.
  *
- * An answer is given once, and never when it is older than AHEAD_FRESH. Only questions are asked ahead: calls that change nothing.
+ * An answer is given once, and never when it is older than AHEAD_FRESH. Only questions are asked ahead: calls
+ * that change nothing.
  *
  * Thread rule: any thread; one lock inside, held for no I/O. */
 #pragma once
@@ -12,10 +14,12 @@
 #define AHEAD_FRESH 200     /* ms that an answer is good for */
 #define AHEAD_LOOP  200     /* ms after which the same question is a new round of a loop */
 
-/* Questions to send along, as they follow each other on the wire: each a frame without its seq, and its head. */
+/* Questions to send along, as they follow each other on the wire: each a frame without its seq, and its
+ * head. */
 struct ahead_plan {
 	unsigned count;
-	unsigned entry[AHEAD_MOST];     /* of the table, with the ticket that tells whether it is still that question */
+	unsigned entry[AHEAD_MOST];     /* of the table, with the ticket that tells whether it is still that
+	                                 * question */
 	uint64_t ticket[AHEAD_MOST], seq[AHEAD_MOST];
 	size_t len;
 	uint8_t bytes[8192];

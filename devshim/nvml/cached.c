@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What never changes while a session lasts: versions, how many devices there are, and the name, UUID, serial number, PCI address and so on of each. One
- * record asks for all of it, with the codes that NVML gave where it gave no value. A device that is not in the list (a MIG device) is asked by itself.
+/* What never changes while a session lasts: versions, how many devices there are, and the name, UUID, serial
+ * number, PCI address and so on of each. One record asks for all of it, with the codes that NVML gave where
+ * it gave no value. A device that is not in the list (a MIG device) is asked by itself.
  *
  * Thread rule: any thread; `lock` guards the list, and is held while it is fetched. */
 #include <pthread.h>
@@ -159,12 +160,14 @@ static nvmlReturn_t give_number(int result, unsigned value, unsigned *out)
 
 nvmlReturn_t nvmlSystemGetDriverVersion(char *version, unsigned length)
 {
-	return enter() ? give_text(&known.driver_version, version, length) : remote_nvmlSystemGetDriverVersion(version, length);
+	return enter() ? give_text(&known.driver_version, version, length)
+		       : remote_nvmlSystemGetDriverVersion(version, length);
 }
 
 nvmlReturn_t nvmlSystemGetNVMLVersion(char *version, unsigned length)
 {
-	return enter() ? give_text(&known.nvml_version, version, length) : remote_nvmlSystemGetNVMLVersion(version, length);
+	return enter() ? give_text(&known.nvml_version, version, length)
+		       : remote_nvmlSystemGetNVMLVersion(version, length);
 }
 
 nvmlReturn_t nvmlSystemGetCudaDriverVersion_v2(int *version)
@@ -181,7 +184,8 @@ nvmlReturn_t nvmlSystemGetCudaDriverVersion(int *version)
 
 nvmlReturn_t nvmlDeviceGetCount_v2(unsigned *count)
 {
-	return enter() ? give_number(known.count_result, known.count, count) : remote_nvmlDeviceGetCount_v2(count);
+	return enter() ? give_number(known.count_result, known.count, count)
+		       : remote_nvmlDeviceGetCount_v2(count);
 }
 
 nvmlReturn_t nvmlDeviceGetHandleByIndex_v2(unsigned index, nvmlDevice_t *device)
@@ -228,7 +232,8 @@ nvmlReturn_t nvmlDeviceGetMinorNumber(nvmlDevice_t device, unsigned *minor)
 {
 	const struct device *d = enter_device(device);
 
-	return d ? give_number(d->minor_result, d->minor, minor) : remote_nvmlDeviceGetMinorNumber(device, minor);
+	return d ? give_number(d->minor_result, d->minor, minor)
+		 : remote_nvmlDeviceGetMinorNumber(device, minor);
 }
 
 nvmlReturn_t nvmlDeviceGetPciInfo_v3(nvmlDevice_t device, nvmlPciInfo_t *pci)
@@ -244,7 +249,8 @@ nvmlReturn_t nvmlDeviceGetPciInfo_v3(nvmlDevice_t device, nvmlPciInfo_t *pci)
 	return r;
 }
 
-/* This may change: the list's is good for a moment, so that a program that only lists the devices asks once. */
+/* This may change: the list's is good for a moment, so that a program that only lists the devices asks
+ * once. */
 nvmlReturn_t nvmlDeviceGetMaxMigDeviceCount(nvmlDevice_t device, unsigned *count)
 {
 	const struct device *d = count ? enter_device(device) : NULL;

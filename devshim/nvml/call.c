@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* NVML's session with the mount: one open of ctl, opened by the first nvmlInit and closed by the last nvmlShutdown. A forked child has none: NVML natively has to be initialised
- * again there too.
+/* NVML's session with the mount: one open of ctl, opened by the first nvmlInit and closed by the last
+ * nvmlShutdown. A forked child has none: NVML natively has to be initialised again there too.
  *
- * Thread rule: `lock` guards the life of the session and the numbering of records; nobody waits for the server under it but in session_open. A call that is
- * under way keeps the descriptor: session_close waits for it. */
+ * Thread rule: `lock` guards the life of the session and the numbering of records; nobody waits for the
+ * server under it but in session_open. A call that is under way keeps the descriptor: session_close waits for
+ * it. */
 #include "devshim/nvml/ahead.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -81,9 +82,11 @@ static int fetch(int fd, struct call *c, uint64_t seq, size_t n)
 	return c->large ? 0 : -ENOMEM;
 }
 
-/* Gives n bytes, which follow the ctl_wait in the call's room and end with the record of that seq, as a batch, or nothing (batch 0), and parks until
- * the answer is there: *answer points at the frame, *answer_len its bytes. */
-static int exchange(int fd, struct call *c, uint64_t batch, uint64_t seq, size_t n, const uint8_t **answer, size_t *answer_len)
+/* Gives n bytes, which follow the ctl_wait in the call's room and end with the record of that seq, as a
+ * batch, or nothing (batch 0), and parks until the answer is there: *answer points at the frame, *answer_len
+ * its bytes. */
+static int exchange(int fd, struct call *c, uint64_t batch, uint64_t seq, size_t n, const uint8_t **answer,
+	size_t *answer_len)
 {
 	struct ctl_wait w = {.batch = batch, .seq = seq, .len = (uint32_t)n};
 	unsigned long request;
@@ -120,7 +123,8 @@ static bool answers(const uint8_t *answer, size_t n, uint64_t seq)
 	if (n < sizeof a)
 		return false;
 	memcpy(&a, answer, sizeof a);
-	return !frame_check(&a, false, &why) && a.kind == FRAME_REPLY && a.seq == seq && !a.bulk_len && n == sizeof a + a.head_len;
+	return !frame_check(&a, false, &why) && a.kind == FRAME_REPLY && a.seq == seq && !a.bulk_len &&
+	       n == sizeof a + a.head_len;
 }
 
 /* The answer's head into c->in. */
@@ -179,7 +183,8 @@ static void number(struct ahead_plan *p, struct frame *f)
 static int send_record(struct call *c)
 {
 	uncancelled state = uncancelled_begin();
-	struct frame f = {.head_len = (uint32_t)c->out.len, .kind = FRAME_WAIT, .call = (uint16_t)c->id, .thread = c->thread};
+	struct frame f = {.kind = FRAME_WAIT, .call = (uint16_t)c->id, .thread = c->thread};
+	f.head_len = (uint32_t)c->out.len;
 	const uint8_t *answer = NULL;
 	struct ahead_plan p;
 	uint64_t batch;

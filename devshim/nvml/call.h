@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One NVML call, from its arguments to its result, as the generated stubs (build/gen/nvml.stubs.c) use it. NVML is asked now and then, not thousands of
- * times a second: a call is one round trip, nothing is posted. Two things cost less: what never changes is asked once (cached.c), and a program that asks
- * the same questions in a loop has them asked together (ahead.c).
+/* One NVML call, from its arguments to its result, as the generated stubs (build/gen/nvml.stubs.c) use it.
+ * NVML is asked now and then, not thousands of times a second: a call is one round trip, nothing is posted.
+ * Two things cost less: what never changes is asked once (cached.c), and a program that asks the same
+ * questions in a loop has them asked together (ahead.c).
  *
  * Thread rule: a call belongs to its thread; any number of threads may have one. */
 #pragma once
@@ -22,7 +23,8 @@ struct call {
 	_Alignas(8) uint8_t room[16384];    /* the ioctl's argument, in both directions */
 };
 
-/* Results here are NVML's own codes as numbers, or, from 0x10000 up, what happened to the session: nvml_local and nvml_remote translate those. */
+/* Results here are NVML's own codes as numbers, or, from 0x10000 up, what happened to the session: nvml_local
+ * and nvml_remote translate those. */
 #define NVML_SESSION(e) (0x10000 + (e))     /* e: an errno */
 int call_begin(struct call *c, unsigned id);
 int call_wait(struct call *c);
@@ -30,7 +32,8 @@ int call_end(struct call *c, int r);
 nvmlReturn_t nvml_local(int r);
 nvmlReturn_t nvml_remote(int r);
 
-/* Bytes of a versioned struct that the program has, of the `whole` that this build knows: its version tells them. */
+/* Bytes of a versioned struct that the program has, of the `whole` that this build knows: its version tells
+ * them. */
 static inline size_t call_struct_size(const void *p, size_t whole)
 {
 	unsigned version;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Field values: a program keeps one array for all its rounds, with the old answers in it. Only what the fields are is sent, so that a round's question
- * is the same as that of the round before, and can be asked ahead (ahead.h).
+/* Field values: a program keeps one array for all its rounds, with the old answers in it. Only what the
+ * fields are is sent, so that a round's question is the same as that of the round before, and can be asked
+ * ahead (ahead.h).
  *
  * Thread rule: any thread. */
 #include <stdlib.h>

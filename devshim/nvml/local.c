@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What libnvidia-ml answers by itself: initialisation, the texts of its codes, and the private table that nvidia-smi demands (what is known of it
- * was seen at a real driver: nvidia-smi refuses to run without it, and is content with slots that say "not supported").
+/* What libnvidia-ml answers by itself: initialisation, the texts of its codes, and the private table that
+ * nvidia-smi demands (what is known of it was seen at a real driver: nvidia-smi refuses to run without it,
+ * and is content with slots that say "not supported").
  *
  * Thread rule: any thread. */
 #include <stdlib.h>
@@ -71,7 +72,8 @@ const char *nvmlErrorString(nvmlReturn_t result)
 
 #define TABLE_BYTES 2160        /* as the real one says in its first word */
 
-/* Each slot that is not known has a function of its own, so that the log tells which one a new nvidia-smi wants. */
+/* Each slot that is not known has a function of its own, so that the log tells which one a new nvidia-smi
+ * wants. */
 static int unknown(const char *slot)
 {
 	log_info("slot %s of the private table is not known", slot);
@@ -80,9 +82,10 @@ static int unknown(const char *slot)
 #define SLOT(n)  static int slot_##n(void) { return unknown(#n); }
 #define NAME(n)  (const void *)slot_##n,
 #define TEN(X, t) X(t##0) X(t##1) X(t##2) X(t##3) X(t##4) X(t##5) X(t##6) X(t##7) X(t##8) X(t##9)
-#define HUNDRED(X, h) TEN(X, h##0) TEN(X, h##1) TEN(X, h##2) TEN(X, h##3) TEN(X, h##4) TEN(X, h##5) TEN(X, h##6) \
-	TEN(X, h##7) TEN(X, h##8) TEN(X, h##9)
-#define ALL(X)   HUNDRED(X, 0) HUNDRED(X, 1) TEN(X, 20) TEN(X, 21) TEN(X, 22) TEN(X, 23) TEN(X, 24) TEN(X, 25) TEN(X, 26)
+#define HUNDRED(X, h) TEN(X, h##0) TEN(X, h##1) TEN(X, h##2) TEN(X, h##3) TEN(X, h##4) \
+	TEN(X, h##5) TEN(X, h##6) TEN(X, h##7) TEN(X, h##8) TEN(X, h##9)
+#define ALL(X)   HUNDRED(X, 0) HUNDRED(X, 1) \
+	TEN(X, 20) TEN(X, 21) TEN(X, 22) TEN(X, 23) TEN(X, 24) TEN(X, 25) TEN(X, 26)
 ALL(SLOT)
 
 /* 26: an output hook, called often with format-like strings. */
@@ -151,8 +154,12 @@ static nvmlReturn_t list(list_fn *ask, nvmlDevice_t d, unsigned *n, struct liste
 	for (unsigned i = 0; !r && i < room && i < *n; i++) {
 		const nvmlProcessInfo_t *p = &infos[i];
 
-		out[i] = (struct listed){.pid = p->pid, .memory = p->usedGpuMemory, .gpu_instance = p->gpuInstanceId,
-				.compute_instance = p->computeInstanceId};
+		out[i] = (struct listed){
+			.pid = p->pid,
+			.memory = p->usedGpuMemory,
+			.gpu_instance = p->gpuInstanceId,
+			.compute_instance = p->computeInstanceId,
+		};
 		if (nvmlSystemGetProcessName(p->pid, out[i].name, sizeof out[i].name))
 			*out[i].name = 0;
 	}
@@ -177,8 +184,8 @@ static int slot_mps(nvmlDevice_t d, unsigned *n, struct listed *out)
 
 nvmlReturn_t nvmlInternalGetExportTable(const void **table, const void *uuid)
 {
-	static const uint8_t known[16] = {0xc4, 0xfe, 0x3e, 0x6c, 0xc9, 0x8f, 0x6c, 0x4e, 0xa3, 0x27, 0xee, 0x69,
-			0x6e, 0x12, 0xf7, 0xc4};
+	static const uint8_t known[16] = {0xc4, 0xfe, 0x3e, 0x6c, 0xc9, 0x8f, 0x6c, 0x4e, 0xa3, 0x27, 0xee,
+		0x69, 0x6e, 0x12, 0xf7, 0xc4};
 	static const void *slots[] = {ALL(NAME)};
 
 	_Static_assert(sizeof slots == TABLE_BYTES, "a function for each slot");

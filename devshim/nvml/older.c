@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Functions that libnvidia-ml keeps for programs of older days whose structs were shorter: they ask the newer function and give the part that the
- * program has room for.
+/* Functions that libnvidia-ml keeps for programs of older days whose structs were shorter: they ask the newer
+ * function and give the part that the program has room for.
  *
  * Thread rule: any thread; nothing is kept. */
 #include <stdlib.h>
@@ -35,7 +35,9 @@ nvmlReturn_t nvmlDeviceGetPciInfo_v2(nvmlDevice_t device, nvmlPciInfo_t *pci)
 nvmlReturn_t nvmlDeviceGetNvLinkRemotePciInfo(nvmlDevice_t device, unsigned link, nvmlPciInfo_t *pci)
 {
 	nvmlPciInfo_t whole = {0};
-	nvmlReturn_t r = pci ? nvmlDeviceGetNvLinkRemotePciInfo_v2(device, link, &whole) : NVML_ERROR_INVALID_ARGUMENT;
+	nvmlReturn_t r = NVML_ERROR_INVALID_ARGUMENT;
+	if (pci)
+		r = nvmlDeviceGetNvLinkRemotePciInfo_v2(device, link, &whole);
 
 	if (!r)
 		memcpy(pci, &whole, PCI_2);
@@ -45,7 +47,9 @@ nvmlReturn_t nvmlDeviceGetNvLinkRemotePciInfo(nvmlDevice_t device, unsigned link
 nvmlReturn_t nvmlDeviceGetAttributes(nvmlDevice_t device, nvmlDeviceAttributes_t *attributes)
 {
 	nvmlDeviceAttributes_t whole = {0};
-	nvmlReturn_t r = attributes ? nvmlDeviceGetAttributes_v2(device, &whole) : NVML_ERROR_INVALID_ARGUMENT;
+	nvmlReturn_t r = NVML_ERROR_INVALID_ARGUMENT;
+	if (attributes)
+		r = nvmlDeviceGetAttributes_v2(device, &whole);
 
 	if (!r)
 		memcpy(attributes, &whole, ATTRIBUTES_1);
@@ -79,22 +83,26 @@ static nvmlReturn_t list_part(list_fn *list, nvmlDevice_t device, unsigned *n, n
 	}
 	r = list(device, n, whole);
 	for (unsigned i = 0; !r && i < *n && i < room; i++)
-		infos[i] = (nvmlProcessInfo_v1_t){.pid = whole[i].pid, .usedGpuMemory = whole[i].usedGpuMemory};
+		infos[i] = (nvmlProcessInfo_v1_t){
+			.pid = whole[i].pid, .usedGpuMemory = whole[i].usedGpuMemory};
 	free(whole);
 	return r;
 }
 
-nvmlReturn_t nvmlDeviceGetComputeRunningProcesses(nvmlDevice_t device, unsigned *n, nvmlProcessInfo_v1_t *infos)
+nvmlReturn_t nvmlDeviceGetComputeRunningProcesses(
+	nvmlDevice_t device, unsigned *n, nvmlProcessInfo_v1_t *infos)
 {
 	return list_part(nvmlDeviceGetComputeRunningProcesses_v3, device, n, infos);
 }
 
-nvmlReturn_t nvmlDeviceGetGraphicsRunningProcesses(nvmlDevice_t device, unsigned *n, nvmlProcessInfo_v1_t *infos)
+nvmlReturn_t nvmlDeviceGetGraphicsRunningProcesses(
+	nvmlDevice_t device, unsigned *n, nvmlProcessInfo_v1_t *infos)
 {
 	return list_part(nvmlDeviceGetGraphicsRunningProcesses_v3, device, n, infos);
 }
 
-nvmlReturn_t nvmlDeviceGetMPSComputeRunningProcesses(nvmlDevice_t device, unsigned *n, nvmlProcessInfo_v1_t *infos)
+nvmlReturn_t nvmlDeviceGetMPSComputeRunningProcesses(
+	nvmlDevice_t device, unsigned *n, nvmlProcessInfo_v1_t *infos)
 {
 	return list_part(nvmlDeviceGetMPSComputeRunningProcesses_v3, device, n, infos);
 }

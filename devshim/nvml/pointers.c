@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Calls whose structs point at more, with the encoding that server/nvml_pointers.c reads, and waiting for events.
+/* Calls whose structs point at more, with the encoding that server/nvml_pointers.c reads, and waiting for
+ * events.
  *
  * Thread rule: any thread; `units` has a lock. */
 #include <pthread.h>
@@ -13,7 +14,8 @@
 
 /* ---- events ---- */
 
-#define WAIT_SLICE 500          /* ms that the server waits at a time: a program that ends holds it no longer */
+#define WAIT_SLICE 500          /* ms that the server waits at a time: a program that ends holds it no
+                                 * longer */
 #define WAIT_THREAD 2           /* of the records: a wait does not hold up other calls */
 
 static int64_t now_ms(void)
@@ -53,7 +55,8 @@ nvmlReturn_t nvmlEventSetWait_v2(nvmlEventSet_t set, nvmlEventData_t *data, unsi
 		return NVML_ERROR_INVALID_ARGUMENT;
 	for (;;) {
 		int64_t left = end - now_ms();
-		nvmlReturn_t r = wait_slice(set, data, left < 0 ? 0 : left < WAIT_SLICE ? (unsigned)left : WAIT_SLICE);
+		unsigned slice = left < 0 ? 0 : left < WAIT_SLICE ? (unsigned)left : WAIT_SLICE;
+		nvmlReturn_t r = wait_slice(set, data, slice);
 
 		if (r != NVML_ERROR_TIMEOUT || left <= WAIT_SLICE)
 			return r;
@@ -112,7 +115,8 @@ nvmlReturn_t nvmlDeviceGetRunningProcessDetailList(nvmlDevice_t device, nvmlProc
 
 /* ---- metrics of GPM ---- */
 
-/* Names and units belong to the library: each text is kept once, for good. A library tells a few hundred; the server can have no more kept. */
+/* Names and units belong to the library: each text is kept once, for good. A library tells a few hundred; the
+ * server can have no more kept. */
 static struct {
 	pthread_mutex_t lock;
 	unsigned count;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Names of processes. Lists name the programs of this mount by their own pids: what such a program is called is known here, not at the server.
+/* Names of processes. Lists name the programs of this mount by their own pids: what such a program is called
+ * is known here, not at the server.
  *
  * Thread rule: any thread; nothing is kept. */
 #include <ctype.h>
@@ -37,8 +38,9 @@ static bool session_of(unsigned pid, char *command, size_t cap)
 	while (d && !found && (e = readdir(d))) {
 		if (!isdigit((unsigned char)*e->d_name))
 			continue;
-		if (snprintf(path, sizeof path, "%s/sessions/%s/pid", mount_path(), e->d_name) >= (int)sizeof path ||
-		    !read_line(path, line, sizeof line) || strtoul(line, NULL, 10) != pid)
+		int n = snprintf(path, sizeof path, "%s/sessions/%s/pid", mount_path(), e->d_name);
+		if (n >= (int)sizeof path || !read_line(path, line, sizeof line) ||
+			strtoul(line, NULL, 10) != pid)
 			continue;
 		snprintf(path, sizeof path, "%s/sessions/%s/command", mount_path(), e->d_name);
 		found = read_line(path, command, cap);
