@@ -116,6 +116,9 @@ LANE(s8, uint32_t, int8_t) LANE(u16, uint32_t, uint16_t) LANE(s16, uint32_t, int
 #define T3(name, D, A, B, C, expr)                                                                           \
 	LOOP(name, D, AT(A, a) AT(B, b) AT(C, c), GET(A, a) GET(B, b) GET(C, c), expr)
 #define RAW(name)
+#ifndef __FMA__
+#define FMA(name, ...)
+#endif
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wunused-value"
 #include "server/soft/handlers.inc"
@@ -140,6 +143,47 @@ LANE(s8, uint32_t, int8_t) LANE(u16, uint32_t, uint16_t) LANE(s16, uint32_t, int
 		return call;                                                                                 \
 	}
 #define ON(l) (full || w->lm[l])
+
+#ifndef __FMA__
+/* Products of floats are exact as doubles, so a sum that is rounded to a double rounds to the right float unless it lies in
+ * the middle between two floats, or below the normal ones, where the middles are elsewhere. Those take the slow way,
+ * by a sum that is rounded to odd. A call of the C library's for each lane would take several times as long. */
+INLINE __m128d two(const float *p) /* from memory, which the compiler would load first, and which is cheaper */
+{
+	__m128d r;
+	__asm__("cvtps2pd %1, %0" : "=x"(r) : "m"(*(const float(*)[2])p));
+	return r;
+}
+INLINE __m128 fma4(const float *a, const float *b, const float *c, __m128i *unsure)
+{
+	__m128d lo = _mm_add_pd(_mm_mul_pd(two(a), two(b)), two(c)),
+		hi = _mm_add_pd(_mm_mul_pd(two(a + 2), two(b + 2)), two(c + 2));
+	__m128i low = _mm_castps_si128(_mm_shuffle_ps(_mm_castpd_ps(lo), _mm_castpd_ps(hi), 0x88)),
+		high = _mm_castps_si128(_mm_shuffle_ps(_mm_castpd_ps(lo), _mm_castpd_ps(hi), 0xdd));
+	low = _mm_and_si128(low, _mm_set1_epi32(0x1fffffff));
+	high = _mm_and_si128(high, _mm_set1_epi32(0x7fffffff));
+	__m128i middle = _mm_cmpeq_epi32(low, _mm_set1_epi32(0x10000000)),
+		small = _mm_and_si128(_mm_cmpgt_epi32(_mm_set1_epi32(0x38100000), high), /* 2^-126 */
+			_mm_cmpgt_epi32(high, _mm_setzero_si128()));
+	*unsure = _mm_or_si128(*unsure, _mm_or_si128(middle, small));
+	return _mm_movelh_ps(_mm_cvtpd_ps(lo), _mm_cvtpd_ps(hi));
+}
+INLINE const struct op *fma_lanes(struct warp *w, const struct op *o, bool full)
+{
+	const float *a = SLOT(f32, o->a), *b = SLOT(f32, o->b), *c = SLOT(f32, o->c);
+	float *d = SLOT(f32, o->d);
+	_Alignas(64) float r[LANES];
+	__m128i unsure = _mm_setzero_si128();
+	for (int l = 0; l < LANES; l += 4)
+		_mm_store_ps(r + l, fma4(a + l, b + l, c + l, &unsure));
+	if (__builtin_expect(_mm_movemask_epi8(unsure), 0))
+		for (int l = 0; l < LANES; l++)
+			r[l] = (float)fma_odd(a[l], b[l], c[l]);
+	EACH d[l] = ON(l) ? canonical(r[l]) : d[l];
+	return o + 1;
+}
+BOTH(fma_f32, fma_lanes(w, o, full))
+#endif
 
 /* ---- masks ---- */
 INLINE uint32_t mask_bits(const int32_t *p)

