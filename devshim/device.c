@@ -98,12 +98,19 @@ int device_to_server(CUdevice d)
 	return one ? one->ordinal : d;
 }
 
-CUdevice device_from_server(int ordinal)
+CUdevice device_visible(int ordinal)
 {
 	for (unsigned i = 0; i < devices.visible_count; i++)
 		if (devices.all[devices.visible[i]].ordinal == ordinal)
 			return (CUdevice)i;
-	return ordinal;
+	return -1;
+}
+
+CUdevice device_from_server(int ordinal)
+{
+	CUdevice d = device_visible(ordinal);
+
+	return d < 0 ? ordinal : d;
 }
 
 static bool has(const struct device *d, int a)

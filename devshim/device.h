@@ -40,5 +40,7 @@ const struct device *device_get(CUdevice d);
  * that do not exist are refused there). */
 int device_to_server(CUdevice d);
 CUdevice device_from_server(int ordinal);
+/* The same, -1 for one that the application does not see, or none. */
+CUdevice device_visible(int ordinal);
 /* An attribute, or `fallback` where the driver gave none. */
 int device_attribute(CUdevice d, CUdevice_attribute a, int fallback);

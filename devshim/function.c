@@ -12,6 +12,7 @@
 #include <string.h>
 #include "devshim/context.h"
 #include "devshim/copy.h"
+#include "devshim/device.h"
 #include "devshim/handle.h"
 #include "devshim/occupancy.h"
 #include "wire/cuda.h"
@@ -29,23 +30,38 @@ static void function_free(struct function *f)
 		next = a->next;
 		free(a);
 	}
+	function_forget_resolved(f);
 	free(f->name);
 	free(f->offset);
 	occupancy_free(f);
 	free(f);
 }
 
-static void function_dropped(const void *h, void *data)
+/* Under the lock. */
+static void unlink_function(struct function *f)
 {
-	struct function *f = data;
-
-	(void)h;
-	pthread_mutex_lock(&lock);
 	*f->back = f->next;
 	if (f->next)
 		f->next->back = f->back;
+}
+
+/* Under the lock. */
+static void link_function(struct function *f)
+{
+	f->next = all;
+	f->back = &all;
+	if (all)
+		all->back = &f->next;
+	all = f;
+}
+
+static void function_dropped(const void *h, void *data)
+{
+	(void)h;
+	pthread_mutex_lock(&lock);
+	unlink_function(data);
 	pthread_mutex_unlock(&lock);
-	function_free(f);
+	function_free(data);
 }
 
 __attribute__((constructor)) static void watch_functions(void)
@@ -54,14 +70,14 @@ __attribute__((constructor)) static void watch_functions(void)
 	handle_on_drop(HANDLE_CUkernel, function_dropped);
 }
 
-static void get_attributes(struct call *c, struct attributes *a)
+static void get_attributes(struct msg *m, struct attributes *a)
 {
-	size_t n = get_array(&c->in, LIMIT_ATTRIBUTES);
+	size_t n = get_array(m, LIMIT_ATTRIBUTES);
 
 	for (size_t i = 0; i < n; i++) {
-		if (get_nil(&c->in))
+		if (get_nil(m))
 			continue;
-		int v = (int)get_i64(&c->in);
+		int v = (int)get_i64(m);
 
 		if (i < ATTRIBUTES) {
 			a->value[i] = v;
@@ -79,11 +95,11 @@ struct attributes *function_attributes(const struct function *f, CUdevice dev)
 	return a;
 }
 
-static bool get_layout(struct call *c, struct function *f)
+static bool get_layout(struct msg *m, struct function *f)
 {
-	if (get_nil(&c->in))
+	if (get_nil(m))
 		return true;
-	size_t n = get_array(&c->in, LIMIT_HEAD);
+	size_t n = get_array(m, LIMIT_HEAD);
 
 	if (n % 2)
 		return false;
@@ -93,8 +109,8 @@ static bool get_layout(struct call *c, struct function *f)
 	f->nparams = (unsigned)(n / 2);
 	f->size = f->offset + n / 2;
 	for (unsigned i = 0; i < f->nparams; i++) {
-		f->offset[i] = (uint32_t)get_u64(&c->in);
-		f->size[i] = (uint32_t)get_u64(&c->in);
+		f->offset[i] = (uint32_t)get_u64(m);
+		f->size[i] = (uint32_t)get_u64(m);
 		size_t end = (size_t)f->offset[i] + f->size[i];
 
 		if (end > LIMIT_HEAD)
@@ -105,19 +121,14 @@ static bool get_layout(struct call *c, struct function *f)
 	return true;
 }
 
-/* What follows the handle in an answer: layout, and attributes on the current context's device, if any are
- * known. */
-static bool get_rest(struct call *c, unsigned type, struct function *f, struct attributes *a)
+/* Device, layout, and the attributes on that device if they are known. */
+static bool get_facts(struct msg *m, struct function *f, struct attributes *a)
 {
-	struct context *current = context_current();
-	bool ok = get_layout(c, f);
-
-	if (type == HANDLE_CUkernel)
-		get_i64(&c->in); /* the server's ordinal, which we know better */
-	if (ok)
-		get_attributes(c, a);
-	a->device = current ? current->device : -1;
-	return ok && !c->in.bad;
+	a->device = device_visible((int)get_i64(m));
+	if (!get_layout(m, f))
+		return false;
+	get_attributes(m, a);
+	return !m->bad;
 }
 
 struct function *function_note(void *handle, unsigned type, void *parent)
@@ -130,6 +141,7 @@ struct function *function_note(void *handle, unsigned type, void *parent)
 	if (!f)
 		return NULL;
 	f->handle = handle;
+	f->type = type;
 	f->parent = parent;
 	pthread_mutex_lock(&lock);
 	struct function *other = handle_data(type, handle);
@@ -138,11 +150,7 @@ struct function *function_note(void *handle, unsigned type, void *parent)
 		free(f);
 		f = other;
 	} else {
-		f->next = all;
-		f->back = &all;
-		if (all)
-			all->back = &f->next;
-		all = f;
+		link_function(f);
 	}
 	pthread_mutex_unlock(&lock);
 	return f;
@@ -179,7 +187,7 @@ struct function *function_get(struct call *c, unsigned type, void *parent, const
 	struct function fresh = {.handle = NULL};
 	char *copy = name ? strdup(name) : NULL;
 
-	if (!f || !a || !get_rest(c, type, &fresh, a)) {
+	if (!f || !a || !get_facts(&c->in, &fresh, a)) {
 		c->in.bad |= handle && f && a;
 		free(fresh.offset);
 		free(copy);
@@ -200,34 +208,111 @@ bool function_loaded(const struct function *f)
 	return atomic_load_explicit(&f->attributes, memory_order_acquire);
 }
 
-struct function *function_find(unsigned type, const void *parent, const char *name)
-{
-	struct function *f;
+/* ---- what is told, and not taken by the program yet ---- */
 
+/* Under the lock. */
+static struct function *find(unsigned type, const void *parent, const char *name)
+{
+	struct function *told = NULL;
+
+	for (struct function *f = all; f; f = f->next) {
+		if (f->parent != parent || f->type != type || !f->name || strcmp(f->name, name))
+			continue;
+		if (f->handle)
+			return f;
+		told = f;
+	}
+	return told;
+}
+
+struct function *function_named(unsigned type, const void *parent, const char *name)
+{
 	pthread_mutex_lock(&lock);
-	for (f = all; f; f = f->next)
-		if (f->parent == parent && handle_type(f->handle) == type && f->name &&
-			!strcmp(f->name, name) && (type == HANDLE_CUkernel || function_loaded(f)))
-			break;
+	struct function *f = find(type, parent, name);
+
 	pthread_mutex_unlock(&lock);
 	return f;
 }
 
-void *function_resolved(const struct function *kernel, CUcontext ctx)
+void function_told(struct msg *m, unsigned type, void *parent, const char *name)
 {
-	pthread_mutex_lock(&lock);
-	void *f = kernel->resolved_in == ctx ? kernel->resolved : NULL;
+	struct function fresh = {.handle = NULL}, *f = NULL, *made = calloc(1, sizeof *made);
+	struct attributes *a = calloc(1, sizeof *a);
+	char *copy = strdup(name);
 
-	pthread_mutex_unlock(&lock);
-	return f && handle_live(HANDLE_CUfunction, f) ? f : NULL;
+	if (!a || !copy || !made || !get_facts(m, &fresh, a)) {
+		m->bad = true;
+	} else if (parent) {
+		pthread_mutex_lock(&lock);
+		f = find(type, parent, name);
+		if (!f) {
+			f = made;
+			made = NULL;
+			f->type = type;
+			f->parent = parent;
+			link_function(f);
+		}
+		fill(f, &copy, &fresh, &a);
+		pthread_mutex_unlock(&lock);
+	}
+	free(fresh.offset);
+	free(copy);
+	free(made);
+	free(a);
 }
 
-void function_resolve(struct function *kernel, CUcontext ctx, void *function)
+void function_taken(struct function *f, void *handle)
+{
+	handle_set_data(f->type, handle, f);
+	pthread_mutex_lock(&lock);
+	f->handle = handle;
+	pthread_mutex_unlock(&lock);
+}
+
+void function_drop_untaken(const void *parent)
 {
 	pthread_mutex_lock(&lock);
-	kernel->resolved_in = ctx;
-	kernel->resolved = function;
+	for (struct function *f = all, *next; f; f = next) {
+		next = f->next;
+		if (f->parent == parent && !f->handle) {
+			unlink_function(f);
+			function_free(f);
+		}
+	}
 	pthread_mutex_unlock(&lock);
+}
+
+struct function *function_like(struct function *kernel, CUdevice dev)
+{
+	void *h = handle_new(HANDLE_CUfunction);
+	struct function *f = h ? function_note(h, HANDLE_CUfunction, kernel->parent) : NULL;
+	struct function fresh = {.laid_out = true, .nparams = kernel->nparams, .bytes = kernel->bytes};
+	struct attributes *from = function_attributes(kernel, dev), *a = calloc(1, sizeof *a);
+	size_t n = kernel->nparams * sizeof *kernel->offset;
+	char *name = kernel->name ? strdup(kernel->name) : NULL;
+
+	fresh.offset = n ? malloc(2 * n) : NULL;
+	if (!f || !a || !from || !name || (n && !fresh.offset)) {
+		if (h)
+			handle_drop(HANDLE_CUfunction, h);
+		f = NULL;
+	} else {
+		fresh.size = fresh.offset + kernel->nparams;
+		if (n)
+			memcpy(fresh.offset, kernel->offset, 2 * n);
+		a->device = dev;
+		a->known = atomic_load(&from->known);
+		a->accepted = atomic_load(&from->accepted);
+		for (int i = 0; i < ATTRIBUTES; i++)
+			a->value[i] = atomic_load(&from->value[i]);
+		pthread_mutex_lock(&lock);
+		fill(f, &name, &fresh, &a);
+		pthread_mutex_unlock(&lock);
+	}
+	free(fresh.offset);
+	free(name);
+	free(a);
+	return f;
 }
 
 /* `load`: it is about to run, and a driver that loads functions late tells nothing of it before. */
@@ -290,6 +375,7 @@ void function_drop_parent(void *parent)
 {
 	struct function *f;
 
+	function_forget_told(parent);
 	do {
 		pthread_mutex_lock(&lock);
 		for (f = all; f && f->parent != parent; f = f->next) {

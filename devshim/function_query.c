@@ -62,11 +62,14 @@ static bool acceptable(const struct function *f, CUfunction_attribute a, int v, 
 		       v <= device_attribute(dev, CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN, 0) -
 				       fixed;
 	case CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT: return v >= -1 && v <= 100;
+	case CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED:
+		return (v == 0 || v == 1) && k &&
+		       device_attribute(dev, CU_DEVICE_ATTRIBUTE_CLUSTER_LAUNCH, 0);
 	default: return false;
 	}
 }
 
-static void note_attribute(struct function *f, CUfunction_attribute a, int v, CUdevice dev)
+static void note_attribute(struct function *f, int a, int v, CUdevice dev)
 {
 	struct attributes *k = function_attributes(f, dev);
 
@@ -131,12 +134,8 @@ CUresult cuKernelSetAttribute(CUfunction_attribute attrib, int val, CUkernel ker
 	if (!put_device(&c, dev))
 		return CUDA_ERROR_INVALID_DEVICE;
 	r = finish_set(&c, f, attrib, val, dev);
-	/* The function that the kernel is in a context has it, too. */
-	void *function = function_resolved(f, f->resolved_in);
-	struct function *alike = r || !function ? NULL : handle_data(HANDLE_CUfunction, function);
-
-	if (alike)
-		note_attribute(alike, attrib, val, dev);
+	if (!r)
+		function_each_resolved(f, dev, note_attribute, attrib, val);
 	return r;
 }
 
@@ -330,15 +329,20 @@ CUresult cuKernelGetFunction(CUfunction *pFunc, CUkernel kernel)
 		return CUDA_ERROR_INVALID_HANDLE;
 	if (!pFunc)
 		return CUDA_ERROR_INVALID_VALUE;
-	*pFunc = function_resolved(k, ctx->handle);
-	if (*pFunc)
-		return CUDA_SUCCESS;
+	void *known;
+
+	r = function_in_context(k, ctx, &known);
+	if (known)
+		*pFunc = known;
+	if (r || known)
+		return r;
 	copy_drain();
 	r = call_begin(&c, CALL_cuKernelGetFunction);
 	if (r)
 		return r;
 	if (!put_handle(&c, HANDLE_CUkernel, kernel))
 		return CUDA_ERROR_INVALID_HANDLE;
+	put_u64(&c.out, 0);
 	r = call_wait(&c);
 	f = r ? NULL : function_get(&c, HANDLE_CUfunction, k->parent, k->name);
 	r = call_end(&c, r);
@@ -346,7 +350,7 @@ CUresult cuKernelGetFunction(CUfunction *pFunc, CUkernel kernel)
 		return r;
 	if (!f)
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	function_resolve(k, ctx->handle, f->handle);
+	function_resolve(k, ctx->handle, f);
 	*pFunc = f->handle;
 	return CUDA_SUCCESS;
 }

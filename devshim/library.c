@@ -93,6 +93,13 @@ static bool recall(CUlibrary h, CUcontext ctx, const char *name, struct found *o
 	return ok;
 }
 
+bool library_has_module(CUlibrary library, CUcontext ctx)
+{
+	struct found f;
+
+	return recall(library, ctx, "", &f);
+}
+
 static void remember(CUlibrary h, const char *name, const struct found *v)
 {
 	struct found *f = malloc(sizeof *f + strlen(name) + 1);
@@ -226,6 +233,7 @@ CUresult cuLibraryGetKernel(CUkernel *pKernel, CUlibrary library, const char *na
 {
 	struct function *f;
 	struct call c;
+	void *known;
 	CUresult r = process_check();
 
 	if (!r && (!pKernel || !name))
@@ -234,17 +242,18 @@ CUresult cuLibraryGetKernel(CUkernel *pKernel, CUlibrary library, const char *na
 		return r;
 	if (!handle_live(HANDLE_CUlibrary, library))
 		return handle_error(HANDLE_CUlibrary);
-	f = function_find(HANDLE_CUkernel, library, name);
-	if (f) {
-		*pKernel = f->handle;
-		return CUDA_SUCCESS;
-	}
+	r = function_take(CALL_cuLibraryGetKernel, HANDLE_CUkernel, library, name, &known);
+	if (known)
+		*pKernel = known;
+	if (r || known)
+		return r;
 	copy_drain();
 	r = call_begin(&c, CALL_cuLibraryGetKernel);
 	if (r)
 		return r;
 	put_handle(&c, HANDLE_CUlibrary, library);
 	put_text(&c.out, name);
+	put_u64(&c.out, 0);
 	r = call_wait(&c);
 	f = r ? NULL : function_get(&c, HANDLE_CUkernel, library, name);
 
@@ -268,6 +277,7 @@ CUresult cuLibraryEnumerateKernels(CUkernel *kernels, unsigned int numKernels, C
 		return r;
 	if (!kernels && numKernels)
 		return CUDA_ERROR_INVALID_VALUE;
+	function_forget_told(lib);
 	put_u64(&c.out, numKernels);
 	if (!put_handle(&c, HANDLE_CUlibrary, lib))
 		return handle_error(HANDLE_CUlibrary);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What modules, libraries and the linker have in common: where images come from, compiler options, and a
  * load. Of an image that is not small the digest goes first; the bytes follow when the server does not have
- * them. Functions that the answer tells are known from then on.
+ * them. Functions that the answer tells are known from then on, and images that it tells of are loaded by a
+ * post.
  *
  * Thread rule: as call.h. */
 #include "devshim/module.h"
@@ -15,10 +16,14 @@
 #include "devshim/copy.h"
 #include "devshim/device.h"
 #include "devshim/function.h"
+#include "devshim/handle.h"
 #include "devshim/process.h"
+#include "devshim/told.h"
+#include "devshim/work.h"
 #include "wire/digest.h"
 #include "wire/limits.h"
 #include "wire/log.h"
+#include "wire/notes.h"
 #include "wire/uncancelled.h"
 #include "cuda.calls.h"
 
@@ -35,10 +40,29 @@ void image_target(struct image_target *t)
 				device_attribute(d, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, 0);
 }
 
+static const CUjit_option log_buffer[2] = {CU_JIT_INFO_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER};
+static const CUjit_option log_size[2] = {
+	CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES};
+
+/* The value of an option, or NULL. */
+static void **option(const struct jit *j, CUjit_option o)
+{
+	for (unsigned i = 0; i < j->n; i++)
+		if (j->options[i] == o)
+			return &j->values[i];
+	return NULL;
+}
+
 CUresult put_jit(struct call *c, const struct jit *j)
 {
 	if (j->n > LIMIT_OPTIONS || (j->n && (!j->options || !j->values)))
 		return CUDA_ERROR_INVALID_VALUE;
+	for (int k = 0; k < 2; k++) {
+		void **b = option(j, log_buffer[k]), **s = option(j, log_size[k]);
+
+		if (b && !*b && s && (uint32_t)(uintptr_t)*s)
+			return CUDA_ERROR_INVALID_VALUE;
+	}
 	put_array(&c->out, j->n);
 	for (unsigned i = 0; i < j->n; i++) {
 		uint64_t v = (uintptr_t)j->values[i];
@@ -63,30 +87,18 @@ CUresult put_jit(struct call *c, const struct jit *j)
 	return CUDA_SUCCESS;
 }
 
-/* The value of an option, or NULL. */
-static void **option(const struct jit *j, CUjit_option o)
-{
-	for (unsigned i = 0; i < j->n; i++)
-		if (j->options[i] == o)
-			return &j->values[i];
-	return NULL;
-}
-
 void get_jit(struct call *c, const struct jit *j)
 {
-	static const CUjit_option buffer[2] = {CU_JIT_INFO_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER};
-	static const CUjit_option size[2] = {
-		CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES};
-
 	for (int k = 0; k < 2; k++) {
 		size_t n = 0;
 		const char *log = get_blob(&c->in, &n, LIMIT_LOG);
 		uint64_t used = get_u64(&c->in);
-		void **b = option(j, buffer[k]), **s = option(j, size[k]);
+		void **b = option(j, log_buffer[k]), **s = option(j, log_size[k]);
 		size_t room = s ? (uintptr_t)*s : 0;
 
-		if (b && *b && room && log) {
-			n = n < room ? n : room - 1;
+		/* A log of no bytes gets its NUL all the same, as from the driver. */
+		if (b && *b && s && log) {
+			n = n < room ? n : room ? room - 1 : 0;
 			memcpy(*b, log, n);
 			((char *)*b)[n] = 0;
 		}
@@ -158,23 +170,9 @@ static void put_image(struct call *c, const struct image *i, const void *bytes, 
 	}
 }
 
-/* The handle, then what the server tells of functions, each behind its name, then nil. */
-static void *get_loaded(struct call *c, unsigned type)
+static unsigned functions_of(unsigned type)
 {
-	unsigned of = type == HANDLE_CUlibrary ? HANDLE_CUkernel : HANDLE_CUfunction;
-	void *h = get_handle(c, type);
-	char *name = malloc(LIMIT_STRING + 1);
-
-	while (!c->in.bad && !get_nil(&c->in)) {
-		if (!name || !h) {
-			get_skip(&c->in);
-			continue;
-		}
-		get_text(&c->in, name, LIMIT_STRING + 1);
-		function_get(c, of, h, name);
-	}
-	free(name);
-	return h;
+	return type == HANDLE_CUlibrary ? HANDLE_CUkernel : HANDLE_CUfunction;
 }
 
 static CUresult load(unsigned id, unsigned type, const struct image *i, const void *bytes,
@@ -189,6 +187,11 @@ static CUresult load(unsigned id, unsigned type, const struct image *i, const vo
 	r = put_jit(&c, j);
 	if (r)
 		return r;
+	put_u64(&c.out, 0);
+	c.bulk_out = malloc(NOTES_AHEAD);
+	c.bulk_out_len = c.bulk_out ? NOTES_AHEAD : 0;
+	if (!c.bulk_out)
+		return CUDA_ERROR_OUT_OF_MEMORY;
 	r = call_wait(&c);
 	*known = true;
 	if (c.in.len < c.in.cap) {
@@ -197,17 +200,50 @@ static CUresult load(unsigned id, unsigned type, const struct image *i, const vo
 		if (*known)
 			get_jit(&c, j);
 	}
-	if (!r && *known)
-		*handle = get_loaded(&c, type);
+	if (!r && *known) {
+		*handle = get_handle(&c, type);
+		told_functions(&c.in, functions_of(type), *handle);
+		c.in.bad |= c.bulk_out_len && !told_images(c.bulk_out, c.bulk_out_len);
+	}
+	free(c.bulk_out);
 	return call_end(&c, r);
+}
+
+/* A load that the server can only say yes to: it has read the image, which it took before. What becomes of it
+ * all the same is told by the next call that CUDA lets tell it. */
+static CUresult post(unsigned id, unsigned type, const struct image *i, const uint8_t *d, uint8_t *entries,
+	size_t n, void **handle)
+{
+	void *h = handle_new(type);
+	struct msg told;
+	struct call c;
+	CUresult r = h ? call_begin(&c, id) : CUDA_ERROR_OUT_OF_MEMORY;
+
+	if (!r) {
+		put_image(&c, i, NULL, d);
+		put_array(&c.out, 0);
+		put_u64(&c.out, (uintptr_t)h);
+		r = call_post(&c);
+	}
+	if (r) {
+		if (h)
+			handle_drop(type, h);
+		return r;
+	}
+	msg_init(&told, entries, n);
+	told_functions(&told, functions_of(type), h);
+	*handle = h;
+	return r;
 }
 
 CUresult image_load(unsigned id, unsigned type, const struct image *i, const struct jit *j, void **handle)
 {
 	const void *bytes = i->piece[0].p;
-	bool ask = process_server_keeps && i->total >= IMAGE_ASKED, known = true;
-	uint8_t d[DIGEST];
+	bool keeps = process_server_keeps, ask = keeps && i->total >= IMAGE_ASKED, known = true;
+	bool expect = keeps && i->total >= IMAGE_KEPT && !j->n && told_any() && !work_capturing();
+	uint8_t d[DIGEST], *entries = NULL;
 	void *packed = NULL;
+	size_t n = 0;
 	CUresult r;
 
 	if (i->npieces > 1) {
@@ -216,12 +252,19 @@ CUresult image_load(unsigned id, unsigned type, const struct image *i, const str
 			return CUDA_ERROR_OUT_OF_MEMORY;
 		image_pack(i, packed);
 	}
-	if (ask)
+	if (ask || expect)
 		digest(bytes, i->total, d);
 	copy_drain();
-	r = load(id, type, i, bytes, ask ? d : NULL, j, handle, &known);
-	if (!r && !known)
-		r = load(id, type, i, bytes, NULL, j, handle, &known);
+	if (expect)
+		entries = told_image(d, &n);
+	if (entries) {
+		r = post(id, type, i, d, entries, n, handle);
+	} else {
+		r = load(id, type, i, bytes, ask ? d : NULL, j, handle, &known);
+		if (!r && !known)
+			r = load(id, type, i, bytes, NULL, j, handle, &known);
+	}
+	free(entries);
 	free(packed);
 	return r;
 }

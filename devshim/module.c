@@ -105,23 +105,24 @@ CUresult cuModuleGetFunction(CUfunction *hfunc, CUmodule hmod, const char *name)
 		r = CUDA_ERROR_INVALID_VALUE;
 	if (r)
 		return r;
-	struct function *f = handle_live(HANDLE_CUmodule, hmod)
-				     ? function_find(HANDLE_CUfunction, hmod, name)
-				     : NULL;
+	if (!handle_live(HANDLE_CUmodule, hmod))
+		return handle_error(HANDLE_CUmodule);
+	void *known;
 
-	if (f) {
-		*hfunc = f->handle;
-		return CUDA_SUCCESS;
-	}
+	r = function_take(CALL_cuModuleGetFunction, HANDLE_CUfunction, hmod, name, &known);
+	if (known)
+		*hfunc = known;
+	if (r || known)
+		return r;
 	copy_drain();
 	r = call_begin(&c, CALL_cuModuleGetFunction);
 	if (r)
 		return r;
-	if (!put_handle(&c, HANDLE_CUmodule, hmod))
-		return handle_error(HANDLE_CUmodule);
+	put_handle(&c, HANDLE_CUmodule, hmod);
 	put_text(&c.out, name);
+	put_u64(&c.out, 0);
 	r = call_wait(&c);
-	f = r ? NULL : function_get(&c, HANDLE_CUfunction, hmod, name);
+	struct function *f = r ? NULL : function_get(&c, HANDLE_CUfunction, hmod, name);
 
 	r = call_end(&c, r);
 	if (!r)
@@ -143,6 +144,7 @@ CUresult cuModuleEnumerateFunctions(CUfunction *functions, unsigned int numFunct
 		return r;
 	if (!functions && numFunctions)
 		return CUDA_ERROR_INVALID_VALUE;
+	function_forget_told(mod);
 	put_u64(&c.out, numFunctions);
 	if (!put_handle(&c, HANDLE_CUmodule, mod))
 		return handle_error(HANDLE_CUmodule);

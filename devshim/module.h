@@ -21,6 +21,8 @@ CUresult image_load(unsigned id, unsigned type, const struct image *i, const str
 CUresult put_jit(struct call *c, const struct jit *j);
 /* Takes logs, their sizes and the time into the options' places. */
 void get_jit(struct call *c, const struct jit *j);
+/* The program has taken the library's module in that context. */
+bool library_has_module(CUlibrary library, CUcontext ctx);
 /* A context has died: what was remembered of libraries in it is not true any more. */
 void library_context_died(CUcontext ctx);
 /* A file's bytes, with a NUL behind them; 301 when there is none. */

@@ -17,16 +17,11 @@
 #include "cuda.calls.h"
 #include "cuda.remote.h"
 
-#define SETTABLE CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES /* and those behind it */
-
-enum question { BLOCKS, SHARED_SIZE, CLUSTERS, CLUSTER_SIZE };
-
 struct occupancy {
 	struct occupancy *next;
-	enum question question;
+	enum note kind;
 	CUcontext ctx;
-	uint64_t a[6];
-	int set[ATTRIBUTES - SETTABLE]; /* the function's attributes that a program can set; -1: not known */
+	struct occupancy_question q;
 	CUresult code; /* of clusters only: that there are none of that size is remembered, too */
 	uint64_t answer;
 };
@@ -52,17 +47,18 @@ void occupancy_free(struct function *f)
 
 static bool same(const struct occupancy *a, const struct occupancy *b)
 {
-	return a->question == b->question && a->ctx == b->ctx && !memcmp(a->a, b->a, sizeof a->a) &&
-	       !memcmp(a->set, b->set, sizeof a->set);
+	return a->kind == b->kind && a->ctx == b->ctx && !memcmp(&a->q, &b->q, sizeof a->q);
 }
 
+/* What the server told ahead, it told of the kernel. */
 static bool recall(struct function *f, struct occupancy *q)
 {
-	struct occupancy *o;
+	struct occupancy *o = NULL;
 
 	pthread_mutex_lock(&lock);
-	for (o = atomic_load(&f->occupancy); o && !same(o, q); o = o->next) {
-	}
+	for (; f && !o; f = f->kernel)
+		for (o = atomic_load(&f->occupancy); o && !same(o, q); o = o->next) {
+		}
 	if (o) {
 		q->code = o->code;
 		q->answer = o->answer;
@@ -89,7 +85,19 @@ static void remember(struct function *f, const struct occupancy *q)
 	pthread_mutex_unlock(&lock);
 }
 
-static CUresult start(CUfunction func, struct function **f, struct occupancy *q, enum question what)
+void occupancy_told(struct function *f, enum note kind, CUdevice device, const struct occupancy_question *q,
+	CUresult code, uint64_t answer)
+{
+	struct occupancy o = {.kind = kind,
+		.ctx = context_primary(device)->handle,
+		.q = *q,
+		.code = code,
+		.answer = answer};
+
+	remember(f, &o);
+}
+
+static CUresult start(CUfunction func, struct function **f, struct occupancy *q, enum note kind)
 {
 	struct context *ctx;
 	CUresult r = context_check(&ctx);
@@ -100,11 +108,10 @@ static CUresult start(CUfunction func, struct function **f, struct occupancy *q,
 	if (!*f)
 		return CUDA_ERROR_INVALID_HANDLE;
 	memset(q, 0, sizeof *q);
-	q->question = what;
+	q->kind = kind;
 	q->ctx = ctx->handle;
-	for (unsigned i = 0; i < sizeof q->set / sizeof *q->set; i++)
-		if (!function_attribute(*f, SETTABLE + i, ctx->device, &q->set[i]))
-			q->set[i] = -1;
+	for (int i = 0, v; i < OCCUPANCY_SET; i++)
+		q->q.set[i] = function_attribute(*f, OCCUPANCY_SETTABLE + i, ctx->device, &v) ? v : -1;
 	return CUDA_SUCCESS;
 }
 
@@ -114,15 +121,15 @@ CUresult cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(
 	struct function *f;
 	struct occupancy q;
 	int n = 0;
-	CUresult r = start(func, &f, &q, BLOCKS);
+	CUresult r = start(func, &f, &q, NOTE_BLOCKS);
 
 	if (r)
 		return r;
 	if (!numBlocks)
 		return CUDA_ERROR_INVALID_VALUE;
-	q.a[0] = (uint64_t)blockSize;
-	q.a[1] = dynamicSMemSize;
-	q.a[2] = flags;
+	q.q.a[0] = (uint64_t)blockSize;
+	q.q.a[1] = dynamicSMemSize;
+	q.q.a[2] = flags;
 	if (!recall(f, &q)) {
 		r = remote_cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(
 			&n, func, blockSize, dynamicSMemSize, flags);
@@ -148,14 +155,14 @@ CUresult cuOccupancyAvailableDynamicSMemPerBlock(
 	struct function *f;
 	struct occupancy q;
 	size_t n = 0;
-	CUresult r = start(func, &f, &q, SHARED_SIZE);
+	CUresult r = start(func, &f, &q, NOTE_SHARED_SIZE);
 
 	if (r)
 		return r;
 	if (!dynamicSmemSize)
 		return CUDA_ERROR_INVALID_VALUE;
-	q.a[0] = (uint64_t)numBlocks;
-	q.a[1] = (uint64_t)blockSize;
+	q.q.a[0] = (uint64_t)numBlocks;
+	q.q.a[1] = (uint64_t)blockSize;
 	if (!recall(f, &q)) {
 		r = remote_cuOccupancyAvailableDynamicSMemPerBlock(&n, func, numBlocks, blockSize);
 		if (r)
@@ -174,7 +181,7 @@ CUresult cuOccupancyMaxPotentialBlockSizeWithFlags(int *minGridSize, int *blockS
 {
 	struct function *f;
 	struct occupancy q;
-	CUresult r = start(func, &f, &q, BLOCKS);
+	CUresult r = start(func, &f, &q, NOTE_BLOCKS);
 	int most, best = 0, best_block = 0, blocks = 0;
 
 	if (r)
@@ -218,21 +225,6 @@ CUresult cuOccupancyMaxPotentialBlockSize(int *minGridSize, int *blockSize, CUfu
 		minGridSize, blockSize, func, blockSizeToDynamicSMemSize, dynamicSMemSize, blockSizeLimit, 0);
 }
 
-/* What is asked, and whether it is remembered: when the launch has no more than one attribute, the cluster's
- * dimensions, which is what libraries ask. */
-static bool cluster_question(struct occupancy *q, const CUlaunchConfig *k)
-{
-	q->a[0] = (uint64_t)k->gridDimX | (uint64_t)k->gridDimY << 32;
-	q->a[1] = (uint64_t)k->gridDimZ | (uint64_t)k->blockDimX << 32;
-	q->a[2] = (uint64_t)k->blockDimY | (uint64_t)k->blockDimZ << 32;
-	q->a[3] = k->sharedMemBytes;
-	if (!k->numAttrs)
-		return true;
-	q->a[4] = (uint64_t)k->attrs[0].value.clusterDim.x | (uint64_t)k->attrs[0].value.clusterDim.y << 32;
-	q->a[5] = (uint64_t)k->attrs[0].value.clusterDim.z + 1;
-	return k->numAttrs == 1 && k->attrs[0].id == CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION;
-}
-
 /* cuBLAS looks which clusters a device takes: grids of one cluster in a row, of 3, 4, 5, ... blocks. The
  * answer for one brings those for the next ones. */
 static unsigned clusters_ahead(const CUlaunchConfig *k)
@@ -258,25 +250,24 @@ static void get_clusters(struct call *c, struct function *f, struct occupancy *q
 			*q = o;
 		if (simple && !c->in.bad)
 			remember(f, &o);
-		o.a[0]++;
-		o.a[4]++;
+		o.q.a[0]++;
+		o.q.a[4]++;
 	}
 }
 
-static CUresult clusters(
-	int *n, CUfunction func, const CUlaunchConfig *config, enum question what, unsigned id)
+static CUresult clusters(int *n, CUfunction func, const CUlaunchConfig *config, enum note kind, unsigned id)
 {
 	struct function *f;
 	struct occupancy q;
 	struct call c;
-	CUresult r = start(func, &f, &q, what);
+	CUresult r = start(func, &f, &q, kind);
 
 	if (r)
 		return r;
 	if (!n || !config || (config->numAttrs && !config->attrs))
 		return CUDA_ERROR_INVALID_VALUE;
-	bool simple = cluster_question(&q, config);
-	unsigned ahead = simple && what == CLUSTERS ? clusters_ahead(config) : 0;
+	bool simple = occupancy_clusters(&q.q, config);
+	unsigned ahead = simple && kind == NOTE_CLUSTERS ? clusters_ahead(config) : 0;
 
 	if (!simple || !recall(f, &q)) {
 		r = call_begin(&c, id);
@@ -302,10 +293,11 @@ static CUresult clusters(
 
 CUresult cuOccupancyMaxPotentialClusterSize(int *clusterSize, CUfunction func, const CUlaunchConfig *config)
 {
-	return clusters(clusterSize, func, config, CLUSTER_SIZE, CALL_cuOccupancyMaxPotentialClusterSize);
+	return clusters(
+		clusterSize, func, config, NOTE_CLUSTER_SIZE, CALL_cuOccupancyMaxPotentialClusterSize);
 }
 
 CUresult cuOccupancyMaxActiveClusters(int *numClusters, CUfunction func, const CUlaunchConfig *config)
 {
-	return clusters(numClusters, func, config, CLUSTERS, CALL_cuOccupancyMaxActiveClusters);
+	return clusters(numClusters, func, config, NOTE_CLUSTERS, CALL_cuOccupancyMaxActiveClusters);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A folder per client, and in it a file per image, named by its digest, and one of names beside it. An image
+/* A folder per client, and in it a file per image, named by its digest, and one of notes beside it. An image
  * is written under another name first. Reading one makes it young.
  *
  * Thread rule: see cache.h; the only state is the folder's descriptor. */
@@ -300,20 +300,18 @@ void cache_write(const uint8_t d[DIGEST], const void *p, size_t n)
 	close(fd);
 }
 
-/* ---- names ---- */
+/* ---- notes ---- */
 
-char *cache_names(const uint8_t d[DIGEST], size_t *n)
+uint8_t *cache_notes(const uint8_t d[DIGEST], size_t *n)
 {
-	struct name name = name_of(d, ".names");
-	int fd = open_file(&name, LIMIT_CACHE_NAMES, n);
-	char *p = fd < 0 ? NULL : malloc(*n + 1);
+	struct name name = name_of(d, ".notes");
+	int fd = open_file(&name, LIMIT_CACHE_NOTES, n);
+	uint8_t *p = fd < 0 ? NULL : malloc(*n);
 
 	if (p && !read_whole(fd, p, *n)) {
 		free(p);
 		p = NULL;
 	}
-	if (p)
-		p[*n] = 0;
 	if (fd >= 0) {
 		futimens(fd, NULL);
 		close(fd);
@@ -321,23 +319,28 @@ char *cache_names(const uint8_t d[DIGEST], size_t *n)
 	return p;
 }
 
-/* One write, so that those of several sessions do not mix. A name that two of them note at once is there
- * twice, which does no harm. */
-void cache_note_name(const uint8_t d[DIGEST], const char *name)
+/* One write, so that those of several sessions do not mix. What two of them note at once is there twice,
+ * which does no harm. */
+void cache_note(const uint8_t d[DIGEST], const void *p, size_t n)
 {
-	struct name file = name_of(d, ".names");
-	size_t n = strlen(name) + 1;
+	struct name file = name_of(d, ".notes");
 	struct stat st;
 	int fd;
 
 	if (folder < 0)
 		return;
 	fd = openat(folder, file.text, O_WRONLY | O_APPEND | O_NOFOLLOW | O_CLOEXEC);
-	if (fd < 0 && errno == ENOENT && make_room(LIMIT_CACHE_NAMES))
+	if (fd < 0 && errno == ENOENT && make_room(LIMIT_CACHE_NOTES))
 		fd = openat(folder, file.text, O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
 	if (fd < 0)
 		return;
-	if (!fstat(fd, &st) && (uint64_t)st.st_size + n <= LIMIT_CACHE_NAMES && write(fd, name, n) < 0)
-		log_debug("a name is not kept: %m");
+	if (!fstat(fd, &st) && (uint64_t)st.st_size + n <= LIMIT_CACHE_NOTES && write(fd, p, n) < 0)
+		log_debug("a note is not kept: %m");
 	close(fd);
+}
+
+void cache_forget_notes(const uint8_t d[DIGEST])
+{
+	if (folder >= 0)
+		unlinkat(folder, name_of(d, ".notes").text, 0);
 }

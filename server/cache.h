@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Module images on the server's disk, so that a program sends each of them once and the next program only
- * its digest; and the names of the functions that programs took from each image, so that the answer to the
- * next load brings them.
+ * its digest; and notes of what programs asked of each image (server/notes.h), so that the answer to the next
+ * load brings it.
  *
  * Each client has a part of its own, by key or user: what one has loaded is neither served to another nor
  * told. What is there is believed only as far as its digest: a damaged file is as good as none.
@@ -29,6 +29,8 @@ bool cache_is_open(void);
 void *cache_read(const uint8_t d[DIGEST], size_t n, size_t tail);
 /* Keeps an image. The oldest of the client's files make room; a disk that is nearly full gets no more. */
 void cache_write(const uint8_t d[DIGEST], const void *p, size_t n);
-/* The names noted with an image, one behind the other, each with its NUL; malloc'ed, or NULL. */
-char *cache_names(const uint8_t d[DIGEST], size_t *n);
-void cache_note_name(const uint8_t d[DIGEST], const char *name);
+/* The notes kept with an image, as they were appended; malloc'ed, or NULL. */
+uint8_t *cache_notes(const uint8_t d[DIGEST], size_t *n);
+/* Appends to them. */
+void cache_note(const uint8_t d[DIGEST], const void *p, size_t n);
+void cache_forget_notes(const uint8_t d[DIGEST]);

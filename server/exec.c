@@ -202,9 +202,14 @@ void *exec_handle(struct exec *x, unsigned type)
 	return exec_handle_of(x, type, get_u64(&x->in));
 }
 
+/* It ends with the module, library, kernel or graph that it is of. */
+static bool belongs(unsigned type)
+{
+	return type == HANDLE_CUfunction || type == HANDLE_CUkernel || type == HANDLE_CUgraphNode;
+}
+
 uint64_t exec_id_of(struct exec *x, unsigned type, void *real)
 {
-	bool belongs = type == HANDLE_CUfunction || type == HANDLE_CUkernel || type == HANDLE_CUgraphNode;
 	uint64_t id;
 
 	if (!real || (type == HANDLE_CUstream && (uintptr_t)real <= 2))
@@ -212,7 +217,7 @@ uint64_t exec_id_of(struct exec *x, unsigned type, void *real)
 	if (type == HANDLE_CUcontext)
 		id = context_id(x->session, real);
 	else
-		id = handle_add(x->session->handles, type, real, belongs ? x->parent : 0);
+		id = handle_add(x->session->handles, type, real, belongs(type) ? x->parent : 0);
 	if (!id)
 		x->out.bad = true;
 	return id;
@@ -235,7 +240,12 @@ uint64_t exec_new_id(struct exec *x)
 
 void exec_bind(struct exec *x, unsigned type, uint64_t id, void *real)
 {
-	if (!handle_bind(x->session->handles, type, id, real))
+	struct handles *h = x->session->handles;
+
+	bool ok = belongs(type) ? handle_bind_child(h, type, id, real, x->parent)
+				: handle_bind(h, type, id, real);
+
+	if (!ok)
 		session_end(x->session, CUDA_ERROR_MPS_CLIENT_TERMINATED,
 				"%s: handle %#llx is not one to choose, or there are more than %u",
 				x->name, (unsigned long long)id, LIMIT_HANDLES);

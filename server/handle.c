@@ -252,7 +252,7 @@ uint64_t handle_add(struct handles *h, unsigned type, void *real, uint64_t paren
 	return id;
 }
 
-bool handle_bind(struct handles *h, unsigned type, uint64_t id, void *real)
+static bool bind(struct handles *h, unsigned type, uint64_t id, void *real, uint64_t parent)
 {
 	uint32_t number = HANDLE_NUMBER(id);
 	uint32_t i;
@@ -267,13 +267,23 @@ bool handle_bind(struct handles *h, unsigned type, uint64_t id, void *real)
 	} else {
 		/* The driver uses a number again whose last bearer died with its context: the old id is
 		 * dead. */
-		i = find_real(h, type, real);
+		i = parent ? NONE : find_real(h, type, real);
 		if (i != NONE)
 			remove_with_children(h, i);
-		ok = insert(h, id, real, 0);
+		ok = insert(h, id, real, parent);
 	}
 	pthread_mutex_unlock(&h->lock);
 	return ok;
+}
+
+bool handle_bind(struct handles *h, unsigned type, uint64_t id, void *real)
+{
+	return bind(h, type, id, real, 0);
+}
+
+bool handle_bind_child(struct handles *h, unsigned type, uint64_t id, void *real, uint64_t parent)
+{
+	return bind(h, type, id, real, parent);
 }
 
 void handle_replace(struct handles *h, uint64_t id, void *real)

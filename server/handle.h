@@ -25,6 +25,8 @@ uint64_t handle_add(struct handles *h, unsigned type, void *real, uint64_t paren
 bool handle_bind(struct handles *h, unsigned type, uint64_t id, void *real);
 /* Another handle of the driver's for a live id: what the program knows is made anew. */
 void handle_replace(struct handles *h, uint64_t id, void *real);
+/* The same for what ends with `parent`, and which may have another id already that stays good. */
+bool handle_bind_child(struct handles *h, unsigned type, uint64_t id, void *real, uint64_t parent);
 /* What it was added under; 0 when that is nothing, or id is dead. */
 uint64_t handle_parent(struct handles *h, uint64_t id);
 /* Forgets an id and everything whose parent it is. By id, because the driver may have given the same

@@ -172,16 +172,6 @@ static void get_greeting(struct session *s, struct msg *m, struct greeting *g)
 		m->bad = true;
 }
 
-static void put_raw(struct msg *m, const void *p, size_t n)
-{
-	if (n > m->cap - m->len) {
-		m->bad = true;
-		return;
-	}
-	memcpy(m->buf + m->len, p, n);
-	m->len += n;
-}
-
 /* The answer is `m`. */
 static void answer(struct session *s, const struct frame *f, struct msg *m)
 {
@@ -249,7 +239,7 @@ void hello_answer(struct session *s, const struct frame *f)
 	for (unsigned i = 0; i < g.unknown_count; i++)
 		put_u64(&m, g.unknown[i]);
 	put_text(&m, "snapshot");
-	put_raw(&m, s->start->snapshot, s->start->snapshot_len);
+	put_encoded(&m, s->start->snapshot, s->start->snapshot_len);
 	answer(s, f, &m);
 	s->greeted = true;
 }

@@ -3,7 +3,6 @@
 #pragma once
 #include <stdbool.h>
 #include "server/exec.h"
-#include "server/image.h"
 #include "wire/cuda_types.h"
 
 #define LIMIT_JIT_OPTIONS 64
@@ -21,12 +20,16 @@ bool get_jit(struct exec *x, struct jit *j);
 /* What the compiler wrote: both logs, both sizes used, the time. */
 void put_jit(struct exec *x, const struct jit *j);
 
-/* A function with its layout and attributes. */
-void put_function(struct exec *x, CUfunction f);
-/* A kernel with its layout and those attributes; NULL: none. Does not make a driver load the kernel. */
-void put_kernel(struct exec *x, CUkernel k, const struct attributes *a);
+/* Of a function or kernel (`type`): device, layout, attributes, which make a driver load it. Device -1:
+ * no attributes. */
+void put_facts(struct exec *x, unsigned type, void *f, int device);
+/* An attribute, on the device where it is a kernel's. */
+CUresult attribute_of(unsigned type, void *f, int device, int a, int *v);
 /* Of the current context, -1: there is none. */
 int current_device(void);
+
+/* A launch's shape, stream and attributes, which live until the record is answered. False when malformed. */
+bool get_launch_config(struct exec *x, CUlaunchConfig *c, bool attributes);
 
 /* The nodes that another depends on, as in a record: an array of handles. False when malformed. */
 bool get_nodes(struct exec *x, CUgraphNode **nodes, size_t *n);

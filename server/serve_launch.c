@@ -13,7 +13,6 @@
 
 #define LIMIT_PARAMS (64u << 10) /* bytes of a kernel's parameters; the hardware's limit is 32764 */
 #define LIMIT_LAUNCH_ATTRIBUTES 64
-#define LIMIT_AHEAD 64 /* answers about clusters that nobody asked for yet */
 
 struct launch {
 	CUfunction f;
@@ -58,6 +57,12 @@ static void get_shape(struct exec *x, CUlaunchConfig *c)
 	c->hStream = exec_handle(x, HANDLE_CUstream);
 }
 
+bool get_launch_config(struct exec *x, CUlaunchConfig *c, bool attributes)
+{
+	get_shape(x, c);
+	return !attributes || get_attributes(x, c);
+}
+
 /* The record of the three launch calls; attributes only in that of cuLaunchKernelEx. */
 static bool get_launch(struct exec *x, struct launch *l, bool attributes)
 {
@@ -65,8 +70,7 @@ static bool get_launch(struct exec *x, struct launch *l, bool attributes)
 
 	*l = (struct launch){0};
 	l->f = exec_handle(x, HANDLE_CUfunction);
-	get_shape(x, &l->config);
-	if (attributes && !get_attributes(x, &l->config))
+	if (!get_launch_config(x, &l->config, attributes))
 		return false;
 	l->size = x->frame.bulk_len;
 	if (l->size) {
@@ -119,59 +123,6 @@ CUresult serve_cuLaunchCooperativeKernel(struct exec *x)
 	l.config.attrs = &a;
 	l.config.numAttrs = 1;
 	return drv.cuLaunchKernelEx(&l.config, l.f, NULL, l.size ? l.extra : NULL);
-}
-
-/* Codes that are answers: the device has no such clusters. */
-static bool is_answer(CUresult r)
-{
-	return !r || r == CUDA_ERROR_INVALID_VALUE || r == CUDA_ERROR_INVALID_CLUSTER_SIZE;
-}
-
-/* An array of code and number in turn, for what was asked and `ahead` larger grids of one cluster each. */
-static CUresult serve_clusters(struct exec *x, CUresult (*ask)(int *, CUfunction, const CUlaunchConfig *))
-{
-	CUlaunchConfig c = {0};
-	CUfunction f = exec_handle(x, HANDLE_CUfunction);
-	CUresult code[LIMIT_AHEAD + 1];
-	int n[LIMIT_AHEAD + 1];
-	unsigned asked = 0;
-
-	get_shape(x, &c);
-	if (!get_attributes(x, &c))
-		return SERVE_BAD;
-	uint64_t ahead = get_u64(&x->in);
-
-	if (!get_end(&x->in) || ahead > LIMIT_AHEAD || (ahead && !c.numAttrs))
-		return SERVE_BAD;
-	if (x->bad_handle)
-		return x->handle_code;
-	do {
-		n[asked] = 0;
-		code[asked] = ask(&n[asked], f, &c);
-		if (!asked && !is_answer(code[0]))
-			return code[0];
-		if (!is_answer(code[asked]))
-			break;
-		c.gridDimX++;
-		if (ahead)
-			c.attrs[0].value.clusterDim.x++;
-	} while (asked++ < ahead);
-	put_array(&x->out, 2 * asked);
-	for (unsigned i = 0; i < asked; i++) {
-		put_i64(&x->out, code[i]);
-		put_i64(&x->out, n[i]);
-	}
-	return CUDA_SUCCESS;
-}
-
-CUresult serve_cuOccupancyMaxPotentialClusterSize(struct exec *x)
-{
-	return serve_clusters(x, drv.cuOccupancyMaxPotentialClusterSize);
-}
-
-CUresult serve_cuOccupancyMaxActiveClusters(struct exec *x)
-{
-	return serve_clusters(x, drv.cuOccupancyMaxActiveClusters);
 }
 
 /* Pointers to the parameters that lie packed in n bytes; NULL when the driver does not tell where. */

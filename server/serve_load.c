@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Loading modules and libraries, and unloading them; compiler options. Wrappers are rebuilt around our own
- * copy of an image. The answer to a load brings functions that the program will probably want: all of a
+ * copy of an image. The answer to a load tells functions that the program will probably want: all of a
  * small library, of any those that were asked of it before, as far as they fit.
  *
- * Thread rule: as exec.h; what is known of images is in image.c. */
+ * Thread rule: as exec.h; what is known of images is in notes.c. */
 #include <string.h>
 #include "server/exec.h"
 #include "server/image.h"
+#include "server/notes.h"
 #include "server/serve.h"
 #include "server/staging.h"
 #include "wire/limits.h"
@@ -83,93 +84,56 @@ void put_jit(struct exec *x, const struct jit *j)
 
 /* ---- what a load tells ---- */
 
-struct teller {
-	struct exec *x;
-	CUmodule module; /* of the two one */
-	CUlibrary library;
-	void *told[TOLD_FEW]; /* the first ones */
-	unsigned n;
-};
-
-static bool told_already(const struct teller *t, const void *f)
-{
-	for (unsigned i = 0; i < t->n && i < TOLD_FEW; i++)
-		if (t->told[i] == f)
-			return true;
-	return false;
-}
-
-/* Name and function, unless there is no more room for them. A kernel comes with such attributes as were noted,
- * and is not loaded for it. */
-static bool tell(struct teller *t, const char *name, void *f, const struct attributes *a)
-{
-	struct msg *out = &t->x->out;
-	size_t before = out->len;
-
-	if (!a && told_already(t, f))
-		return true;
-	if (before + strlen(name) > TOLD_BYTES)
-		return false;
-	put_text(out, name);
-	if (t->library)
-		put_kernel(t->x, f, a);
-	else
-		put_function(t->x, f);
-	if (out->bad || out->len > TOLD_BYTES) {
-		out->bad = false;
-		out->len = before;
-		return false;
-	}
-	if (t->n < TOLD_FEW)
-		t->told[t->n] = f;
-	t->n++;
-	return true;
-}
-
-static bool tell_name(void *arg, const char *name, const struct attributes *a)
-{
-	struct teller *t = arg;
-	CUfunction f = NULL;
-	CUkernel k = NULL;
-
-	if (t->library)
-		return drv.cuLibraryGetKernel(&k, t->library, name) || tell(t, name, k, a);
-	return drv.cuModuleGetFunction(&f, t->module, name) || tell(t, name, f, NULL);
-}
-
-/* Of a library only: what a module enumerates is not loaded yet (CUDA_ERROR_FUNCTION_NOT_LOADED of its attributes), and
- * would be at its first launch, which waits for the device then. */
-static void tell_few(struct teller *t)
+/* Names and layouts of a library's kernels when there are few. Not of a module: taking a function from it makes a driver
+ * load the function. */
+static void put_few(struct exec *x, CUlibrary l)
 {
 	CUkernel k[TOLD_FEW];
 	const char *name = NULL;
 	unsigned n = 0;
 
-	if (!t->library || drv.cuLibraryGetKernelCount(&n, t->library) || !n || n > TOLD_FEW)
+	if (drv.cuLibraryGetKernelCount(&n, l) || !n || n > TOLD_FEW || drv.cuLibraryEnumerateKernels(k, n, l))
 		return;
-	if (drv.cuLibraryEnumerateKernels(k, n, t->library))
+	for (unsigned i = 0; i < n; i++) {
+		struct msg *out = &x->out;
+		size_t before = out->len;
+
+		if (drv.cuKernelGetName(&name, k[i]) || !name || before + strlen(name) > TOLD_BYTES)
+			return;
+		put_text(out, name);
+		put_u64(out, NOTE_FUNCTION);
+		put_facts(x, HANDLE_CUkernel, k[i], -1);
+		if (!out->bad && out->len <= TOLD_BYTES)
+			continue;
+		out->bad = false;
+		out->len = before;
 		return;
-	for (unsigned i = 0; i < n; i++)
-		if (drv.cuKernelGetName(&name, k[i]) || !name || !tell(t, name, k[i], NULL))
-			break;
+	}
 }
 
-/* The handle, then names and functions, then nil. What comes of the module ends with it. */
+/* The handle, then what is known of its functions, then nil; as bulk the same of images that will probably come next. What comes of
+ * the module ends with it. */
 static void put_loaded(struct exec *x, unsigned type, void *real, const struct image *i, const struct jit *j)
 {
-	struct teller t = {.x = x,
-		.module = type == HANDLE_CUmodule ? real : NULL,
-		.library = type == HANDLE_CUlibrary ? real : NULL};
+	struct msg ahead;
 
 	x->parent = exec_id_of(x, type, real);
 	exec_put_handle(x, type, real);
-	told_begin(x->parent, i, j);
-	CUstreamCaptureMode mode = capture_relax();
-
-	told_each(x->parent, current_device(), tell_name, &t);
-	tell_few(&t);
-	capture_restore(mode);
+	notes_begin(x->parent, i, j);
+	notes_put(x->parent, &x->out, TOLD_BYTES);
+	if (type == HANDLE_CUlibrary)
+		put_few(x, real);
 	put_nil(&x->out);
+	if (!notes_has_next(x->parent))
+		return;
+	void *room = exec_alloc(x, NOTES_AHEAD);
+
+	msg_init(&ahead, room, room ? NOTES_AHEAD : 0);
+	notes_put_ahead(x->parent, &ahead);
+	if (!ahead.bad) {
+		x->bulk = room;
+		x->bulk_len = ahead.len;
+	}
 }
 
 /* ---- loading and unloading ---- */
@@ -179,13 +143,15 @@ static CUresult load(struct exec *x, unsigned type)
 	struct image i;
 	struct jit j;
 	void *real = NULL;
-	bool ok = image_get(x, &i) && get_jit(x, &j) && get_end(&x->in);
+	bool ok = image_get(x, &i) && get_jit(x, &j);
+	uint64_t id = exec_new_id(x); /* 0: we choose */
 	CUresult r = SERVE_BAD;
 
-	if (!ok)
+	if (!ok || !get_end(&x->in))
 		goto out;
-	r = CUDA_SUCCESS;
-	put_bool(&x->out, i.known);
+	r = id && !i.known ? CUDA_ERROR_INVALID_IMAGE : CUDA_SUCCESS;
+	if (!id)
+		put_bool(&x->out, i.known);
 	if (!i.known)
 		goto out;
 	if (!i.whole)
@@ -194,11 +160,17 @@ static CUresult load(struct exec *x, unsigned type)
 		r = drv.cuModuleLoadDataEx((CUmodule *)&real, i.code, j.n, j.option, j.value);
 	else
 		r = drv.cuLibraryLoadData((CUlibrary *)&real, i.code, j.option, j.value, j.n, NULL, NULL, 0);
-	put_jit(x, &j);
+	if (!id)
+		put_jit(x, &j);
 	if (r)
 		goto out;
-	put_loaded(x, type, real, &i, &j);
-	image_keep(&i);
+	if (id) {
+		exec_bind(x, type, id, real);
+		notes_begin(id, &i, &j);
+	} else {
+		put_loaded(x, type, real, &i, &j);
+		image_keep(&i);
+	}
 out:
 	image_finish(&i);
 	return r;
@@ -241,7 +213,7 @@ CUresult serve_cuModuleUnload(struct exec *x)
 	CUresult r = drv.cuModuleUnload(m);
 
 	if (!r)
-		told_end(x->first_id);
+		notes_end(x->first_id);
 	return r;
 }
 
@@ -256,6 +228,6 @@ CUresult serve_cuLibraryUnload(struct exec *x)
 	CUresult r = drv.cuLibraryUnload(l);
 
 	if (!r)
-		told_end(x->first_id);
+		notes_end(x->first_id);
 	return r;
 }

@@ -4,7 +4,7 @@
  *
  * Thread rule: as exec.h; no state. */
 #include "server/exec.h"
-#include "server/image.h"
+#include "server/notes.h"
 #include "server/serve.h"
 #include "server/state.h"
 #include "wire/limits.h"
@@ -43,21 +43,6 @@ static void put_layout(struct exec *x, void *f, param_info *info)
 		put_u64(&x->out, list[i]);
 }
 
-void put_function(struct exec *x, CUfunction f)
-{
-	exec_put_handle(x, HANDLE_CUfunction, f);
-	put_layout(x, f, function_param);
-	put_array(&x->out, CU_FUNC_ATTRIBUTE_MAX);
-	for (int a = 0; a < CU_FUNC_ATTRIBUTE_MAX; a++) {
-		int v = 0;
-
-		if (drv.cuFuncGetAttribute(&v, a, f))
-			put_nil(&x->out);
-		else
-			put_i64(&x->out, v);
-	}
-}
-
 int current_device(void)
 {
 	CUcontext ctx = NULL;
@@ -66,34 +51,53 @@ int current_device(void)
 	return !drv.cuCtxGetCurrent(&ctx) && ctx && !drv.cuCtxGetDevice(&dev) ? dev : -1;
 }
 
-void put_kernel(struct exec *x, CUkernel k, const struct attributes *a)
+CUresult attribute_of(unsigned type, void *f, int device, int a, int *v)
 {
-	unsigned n = a && a->device >= 0 ? CU_FUNC_ATTRIBUTE_MAX : 0;
+	return type == HANDLE_CUkernel ? drv.cuKernelGetAttribute(v, a, f, device)
+				       : drv.cuFuncGetAttribute(v, a, f);
+}
 
-	exec_put_handle(x, HANDLE_CUkernel, k);
-	put_layout(x, k, kernel_param);
-	put_i64(&x->out, n ? a->device : -1);
+void put_facts(struct exec *x, unsigned type, void *f, int device)
+{
+	int n = device < 0 ? 0 : CU_FUNC_ATTRIBUTE_MAX, v;
+
+	put_i64(&x->out, device);
+	put_layout(x, f, type == HANDLE_CUkernel ? kernel_param : function_param);
 	put_array(&x->out, n);
-	for (unsigned i = 0; i < n; i++) {
-		if (a->known >> i & 1)
-			put_i64(&x->out, a->value[i]);
-		else
+	for (int a = 0; a < n; a++) {
+		if (attribute_of(type, f, device, a, &v))
 			put_nil(&x->out);
+		else
+			put_i64(&x->out, v);
 	}
 }
 
-/* A kernel that was asked for: with its attributes on the current context's device, which are noted for later
- * loads of the image. */
-static void put_asked(struct exec *x, CUkernel k, uint64_t library, const char *name)
+/* The handle, and what is to know of it. `of`: the module or library that is to have it noted, under its
+ * name. */
+static void put_function(struct exec *x, unsigned type, void *f, uint64_t of, const char *name)
 {
-	struct attributes a = {.device = current_device()};
+	int device = current_device();
+	uint8_t entry[8192];
+	struct msg m;
 
-	for (int i = 0; a.device >= 0 && i < CU_FUNC_ATTRIBUTE_MAX; i++)
-		if (!drv.cuKernelGetAttribute(&a.value[i], i, k, a.device))
-			a.known |= 1u << i;
-	put_kernel(x, k, &a);
-	if (name)
-		told_asked(library, name, &a);
+	exec_put_handle(x, type, f);
+	size_t start = x->out.len;
+
+	put_facts(x, type, f, device);
+	if (!name || x->out.bad)
+		return;
+	msg_init(&m, entry, sizeof entry);
+	put_text(&m, name);
+	put_u64(&m, NOTE_FUNCTION);
+	size_t before = m.len;
+
+	put_i64(&m, device); /* the facts begin with it */
+	size_t same = m.len;
+
+	m.len = before;
+	put_encoded(&m, x->out.buf + start, x->out.len - start);
+	if (!m.bad)
+		notes_add(of, entry, m.len, same);
 }
 
 static char *get_name(struct exec *x)
@@ -105,10 +109,20 @@ static char *get_name(struct exec *x)
 	return name;
 }
 
+/* The program chose its id when it was told of the function; else it learns all. */
+static void took(struct exec *x, unsigned type, void *f, uint64_t id, const char *name)
+{
+	if (id)
+		exec_bind(x, type, id, f);
+	else
+		put_function(x, type, f, x->parent, name);
+}
+
 CUresult serve_cuModuleGetFunction(struct exec *x)
 {
 	CUmodule m = exec_handle(x, HANDLE_CUmodule);
 	const char *name = get_name(x);
+	uint64_t id = exec_new_id(x);
 	CUfunction f = NULL;
 
 	if (!name || !get_end(&x->in))
@@ -117,10 +131,8 @@ CUresult serve_cuModuleGetFunction(struct exec *x)
 		return x->handle_code;
 	CUresult r = drv.cuModuleGetFunction(&f, m, name);
 
-	if (r)
-		return r;
-	put_function(x, f);
-	told_asked(x->parent, name, NULL);
+	if (!r)
+		took(x, HANDLE_CUfunction, f, id, name);
 	return r;
 }
 
@@ -128,6 +140,7 @@ CUresult serve_cuLibraryGetKernel(struct exec *x)
 {
 	CUlibrary l = exec_handle(x, HANDLE_CUlibrary);
 	const char *name = get_name(x);
+	uint64_t id = exec_new_id(x);
 	CUkernel k = NULL;
 
 	if (!name || !get_end(&x->in))
@@ -136,9 +149,8 @@ CUresult serve_cuLibraryGetKernel(struct exec *x)
 		return x->handle_code;
 	CUresult r = drv.cuLibraryGetKernel(&k, l, name);
 
-	if (r)
-		return r;
-	put_asked(x, k, x->parent, name);
+	if (!r)
+		took(x, HANDLE_CUkernel, k, id, name);
 	return r;
 }
 
@@ -146,6 +158,7 @@ CUresult serve_cuLibraryGetKernel(struct exec *x)
 CUresult serve_cuKernelGetFunction(struct exec *x)
 {
 	CUkernel k = exec_handle(x, HANDLE_CUkernel);
+	uint64_t id = exec_new_id(x);
 	CUfunction f = NULL;
 
 	if (!get_end(&x->in))
@@ -155,7 +168,7 @@ CUresult serve_cuKernelGetFunction(struct exec *x)
 	CUresult r = drv.cuKernelGetFunction(&f, k);
 
 	if (!r)
-		put_function(x, f);
+		took(x, HANDLE_CUfunction, f, id, NULL);
 	return r;
 }
 
@@ -218,7 +231,7 @@ CUresult serve_cuFuncGetName(struct exec *x)
 	if (r)
 		return r;
 	put_text(&x->out, name);
-	put_function(x, f);
+	put_function(x, HANDLE_CUfunction, f, 0, NULL);
 	return r;
 }
 
@@ -240,6 +253,6 @@ CUresult serve_cuKernelGetName(struct exec *x)
 	if (r || !name)
 		return r ? r : CUDA_ERROR_NOT_FOUND;
 	put_text(&x->out, name);
-	put_asked(x, k, handle_parent(x->session->handles, x->first_id), name);
+	put_function(x, HANDLE_CUkernel, k, handle_parent(x->session->handles, x->first_id), name);
 	return r;
 }

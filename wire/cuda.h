@@ -485,7 +485,7 @@ CUresult cuOccupancyMaxActiveBlocksPerMultiprocessor(int *numBlocks, CUfunction 
 		size_t dynamicSMemSize) LOCAL SINCE(6050);
 CUresult cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int *numBlocks, CUfunction func,
 		int blockSize, size_t dynamicSMemSize,
-		unsigned int flags) CACHED("cuFuncSetAttribute") SINCE(7000);
+		unsigned int flags) CACHED("cuFuncSetAttribute") SERVE SINCE(7000);
 CUresult cuOccupancyMaxPotentialBlockSize(int *minGridSize, int *blockSize, CUfunction func,
 		CUoccupancyB2DSize blockSizeToDynamicSMemSize,
 		size_t dynamicSMemSize, int blockSizeLimit) LOCAL SINCE(6050);
@@ -494,7 +494,7 @@ CUresult cuOccupancyMaxPotentialBlockSizeWithFlags(int *minGridSize, int *blockS
 		size_t dynamicSMemSize, int blockSizeLimit,
 		unsigned int flags) LOCAL SINCE(7000);
 CUresult cuOccupancyAvailableDynamicSMemPerBlock(size_t *dynamicSmemSize, CUfunction func, int numBlocks,
-		int blockSize) CACHED("cuFuncSetAttribute") SINCE(10020);
+		int blockSize) CACHED("cuFuncSetAttribute") SERVE SINCE(10020);
 CUresult cuOccupancyMaxPotentialClusterSize(int *clusterSize, CUfunction func, const CUlaunchConfig *config)
 		HAND SINCE(11070);
 CUresult cuOccupancyMaxActiveClusters(int *numClusters, CUfunction func, const CUlaunchConfig *config)

@@ -21,6 +21,7 @@ enum image_kind {
 #define IMAGE_WRAPPER_MAGIC 0x466243b1u
 #define IMAGE_FATBIN_MAGIC 0xba55ed50u
 #define IMAGE_FATBIN_HEADER 16
+#define IMAGE_KEPT 128u /* from this size on a server keeps images */
 #define IMAGE_ASKED (64u << 10) /* from this size on a program's end asks whether the server has it */
 #define IMAGE_TAIL 64 /* zero bytes that image_whole wants behind an image: a NUL, an entry's header */
 

@@ -13,7 +13,7 @@
 #define LIMIT_QUEUE         (8u << 20)      /* bytes that the daemon keeps for a session in one direction */
 #define LIMIT_CACHE         (2ull << 30)    /* bytes of one client's images that a server keeps on its disk */
 #define LIMIT_CACHE_FILES   8192            /* and files */
-#define LIMIT_CACHE_NAMES   (64u << 10)     /* bytes of function names kept with one image */
+#define LIMIT_CACHE_NOTES   (64u << 10)     /* bytes of notes kept with one image */
 #define LIMIT_ARENA         (16ull << 30)   /* bytes of memory for large copies that one program shares with
                                              * its mount */
 #define LIMIT_CALLS         4096            /* entries of a hello's function list */

@@ -92,6 +92,16 @@ void put_map(struct msg *m, size_t n)
 	msgpack_pack_map(&p, n);
 }
 
+void put_encoded(struct msg *m, const void *p, size_t n)
+{
+	if (m->bad || n > m->cap - m->len) {
+		m->bad = true;
+		return;
+	}
+	memcpy(m->buf + m->len, p, n);
+	m->len += n;
+}
+
 /* ---- reading ---- */
 
 /* The next n bytes, or NULL and bad. */

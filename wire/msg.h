@@ -27,6 +27,7 @@ void put_bytes(struct msg *m, const void *p, size_t n);     /* bin */
 void put_text(struct msg *m, const char *s);                /* str; NULL is sent as nil */
 void put_array(struct msg *m, size_t n);
 void put_map(struct msg *m, size_t n);
+void put_encoded(struct msg *m, const void *p, size_t n);   /* values that were encoded before */
 
 uint64_t get_u64(struct msg *m);
 int64_t get_i64(struct msg *m);     /* accepts any integer that fits */

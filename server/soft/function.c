@@ -103,6 +103,8 @@ CUresult cuFuncGetAttribute(int *value, CUfunction_attribute a, CUfunction h)
 {
 	struct function *f;
 	guarded g = enter_function(h, &f);
+	if (!g.error && !f->loaded)
+		return CUDA_ERROR_FUNCTION_NOT_LOADED;
 	return g.error ? g.error : function_attribute(f->code, &f->settings, a, value);
 }
 
@@ -182,7 +184,7 @@ CUresult cuFuncIsLoaded(CUfunctionLoadingState *state, CUfunction h)
 		return g.error;
 	if (!state)
 		return CUDA_ERROR_INVALID_VALUE;
-	*state = CU_FUNCTION_LOADING_STATE_LOADED;
+	*state = f->loaded ? CU_FUNCTION_LOADING_STATE_LOADED : CU_FUNCTION_LOADING_STATE_UNLOADED;
 	return CUDA_SUCCESS;
 }
 
@@ -190,6 +192,8 @@ CUresult cuFuncLoad(CUfunction h)
 {
 	struct function *f;
 	guarded g = enter_function(h, &f);
+	if (!g.error)
+		f->loaded = true;
 	return g.error;
 }
 

@@ -45,17 +45,24 @@ _Static_assert(sizeof(struct entry) == ENTRY_LEAST, "the entry header as it lies
 
 CUresult jit_read(struct jit *j, unsigned n, const CUjit_option *options, void **values)
 {
+	bool nowhere[2] = {false, false}; /* a log has a place, which is NULL */
 	*j = (struct jit){0};
 	if (n > CU_JIT_NUM_OPTIONS * 4u || (n && (!options || !values)))
 		return CUDA_ERROR_INVALID_VALUE;
 	for (unsigned i = 0; i < n; i++) {
 		switch (options[i]) {
-		case CU_JIT_ERROR_LOG_BUFFER: j->error = values[i]; break;
+		case CU_JIT_ERROR_LOG_BUFFER:
+			j->error = values[i];
+			nowhere[0] = !values[i];
+			break;
 		case CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES:
 			j->error_size = (uint32_t)(uintptr_t)values[i];
 			j->error_count = &values[i];
 			break;
-		case CU_JIT_INFO_LOG_BUFFER: j->info = values[i]; break;
+		case CU_JIT_INFO_LOG_BUFFER:
+			j->info = values[i];
+			nowhere[1] = !values[i];
+			break;
 		case CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES:
 			j->info_size = (uint32_t)(uintptr_t)values[i];
 			j->info_count = &values[i];
@@ -67,9 +74,12 @@ CUresult jit_read(struct jit *j, unsigned n, const CUjit_option *options, void *
 			break;
 		}
 	}
-	if (j->error && j->error_size)
+	if ((nowhere[0] && j->error_size) || (nowhere[1] && j->info_size))
+		return CUDA_ERROR_INVALID_VALUE;
+	/* A log of no bytes gets its NUL all the same, as on a real device. */
+	if (j->error && j->error_count)
 		j->error[0] = 0;
-	if (j->info && j->info_size)
+	if (j->info && j->info_count)
 		j->info[0] = 0;
 	return CUDA_SUCCESS;
 }

@@ -168,6 +168,7 @@ static CUresult launch(struct guard *g, CUfunction h, CUstream stream, const str
 	r = launch_prepare(f, shape, params, extra, &w);
 	if (!r)
 		r = stream_submit(s, &w, NULL);
+	f->loaded |= !r;
 	if (!r && after)
 		r = event_record(after, s);
 	return r;

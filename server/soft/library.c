@@ -128,6 +128,7 @@ struct function *kernel_function(struct kernel *k, struct context *c, CUresult *
 		f->kernel = k;
 		f->settings = k->settings;
 	}
+	f->loaded = true;
 	return f;
 }
 
@@ -166,8 +167,12 @@ static CUresult library_load(CUlibrary *out, const void *code, size_t size, CUji
 	if (!r)
 		r = module_load(&l->image, NULL, l, &jit, &m);
 	jit_end(&jit);
+	/* As on a real device: what does not compile is told by whoever asks for something in it. */
+	if (r == CUDA_ERROR_INVALID_PTX && l->image.count)
+		r = CUDA_SUCCESS;
 	if (!r && !object_open(&l->object, KIND_LIBRARY, NULL, library_finish)) {
-		instance_close(m);
+		if (m)
+			instance_close(m);
 		r = CUDA_ERROR_OUT_OF_MEMORY;
 	}
 	if (r) {
@@ -176,7 +181,7 @@ static CUresult library_load(CUlibrary *out, const void *code, size_t size, CUji
 		return r;
 	}
 	l->instances = m;
-	l->count = m->count;
+	l->count = m ? m->count : 0;
 	libraries[nlibraries++] = l;
 	*out = HANDLE(l);
 	return CUDA_SUCCESS;
@@ -287,11 +292,14 @@ CUresult cuLibraryGetKernelCount(unsigned *count, CUlibrary h)
 	guarded g = enter();
 	if (g.error)
 		return g.error;
-	const struct library *l = object_find(h, KIND_LIBRARY);
+	struct library *l = object_find(h, KIND_LIBRARY);
 	if (!l)
 		return CUDA_ERROR_INVALID_HANDLE;
 	if (!count)
 		return CUDA_ERROR_INVALID_VALUE;
+	CUresult why = CUDA_SUCCESS;
+	if (!library_any(l, &why))
+		return why;
 	*count = l->count;
 	return CUDA_SUCCESS;
 }
@@ -304,7 +312,7 @@ CUresult cuLibraryEnumerateKernels(CUkernel *kernels, unsigned n, CUlibrary h)
 	struct library *l = object_find(h, KIND_LIBRARY);
 	if (!l)
 		return CUDA_ERROR_INVALID_HANDLE;
-	if (!kernels || !n)
+	if (!kernels)
 		return CUDA_ERROR_INVALID_VALUE;
 	CUresult why = CUDA_SUCCESS;
 	struct module *m = library_any(l, &why);

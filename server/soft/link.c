@@ -137,7 +137,7 @@ static CUresult resolved(struct engine_module *m, struct jit *jit)
 		if (info->uncovered && !strncmp(info->uncovered, "call", 4)) {
 			jit_error(jit, "link: entry %s calls a function that no input has (%s)", info->name,
 				info->uncovered);
-			return CUDA_ERROR_INVALID_PTX;
+			return CUDA_ERROR_INVALID_SOURCE;
 		}
 	}
 	return CUDA_SUCCESS;

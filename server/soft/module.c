@@ -37,6 +37,13 @@ static void module_finish(struct object *o)
 	free(m);
 }
 
+/* CUDA_MODULE_LOADING=EAGER loads all functions with their module. */
+static bool eager(void)
+{
+	const char *mode = getenv("CUDA_MODULE_LOADING");
+	return mode && !strcmp(mode, "EAGER");
+}
+
 struct function *module_function(struct module *m, const struct engine_function *code)
 {
 	for (struct function *f = m->functions; f; f = f->next)
@@ -49,6 +56,7 @@ struct function *module_function(struct module *m, const struct engine_function 
 	}
 	f->module = object_ref(m);
 	f->code = code;
+	f->loaded = eager();
 	settings_init(&f->settings);
 	for (int i = 0; i < 3; i++)
 		f->settings.cluster[i] = (int)engine_function_info(code)->cluster[i];
@@ -298,6 +306,7 @@ CUresult cuModuleGetFunction(CUfunction *out, CUmodule h, const char *name)
 	struct function *f = module_function(m, code);
 	if (!f)
 		return CUDA_ERROR_OUT_OF_MEMORY;
+	f->loaded = true;
 	*out = HANDLE(f);
 	return CUDA_SUCCESS;
 }
@@ -324,7 +333,7 @@ CUresult cuModuleEnumerateFunctions(CUfunction *functions, unsigned n, CUmodule 
 	struct module *m = object_find(h, KIND_MODULE);
 	if (!m)
 		return CUDA_ERROR_INVALID_HANDLE;
-	if (!functions || !n)
+	if (!functions)
 		return CUDA_ERROR_INVALID_VALUE;
 	for (unsigned i = 0; i < n && i < m->count; i++) {
 		struct function *f = module_function(m, engine_function_at(m->code, i));

@@ -35,6 +35,7 @@ struct function {
 	const struct engine_function *code;
 	struct kernel *kernel; /* of a library; may be NULL */
 	struct function_settings settings;
+	bool loaded; /* taken by name, loaded or launched: attributes are told of no other */
 	struct prepared *prepared; /* by the calls of legacy.c; NULL: none was made */
 };
 

@@ -46,7 +46,7 @@ cost 3000 1 3
 
 # Damage: a changed byte, and a file cut short.
 for file in "$work"/cache/*/*; do
-	case $file in *.names) continue ;; esac
+	case $file in *.notes) continue ;; esac
 	printf X | dd of="$file" bs=1 seek=300 conv=notrunc 2>/dev/null
 done
 cost 1000 512 3 17

@@ -114,32 +114,31 @@ START_TEST(clients)
 }
 END_TEST
 
-START_TEST(names)
+START_TEST(notes)
 {
-	uint8_t d[DIGEST];
+	uint8_t d[DIGEST], *p, longest[5000];
 	size_t n = 0;
-	char *p, longest[5000];
 
-	cache_open(dir, "names");
+	cache_open(dir, "notes");
 	digest("image", 5, d);
-	ck_assert_ptr_null(cache_names(d, &n));
-	cache_note_name(d, "first");
-	cache_note_name(d, "second");
-	p = cache_names(d, &n);
+	ck_assert_ptr_null(cache_notes(d, &n));
+	cache_note(d, "first", 5);
+	cache_note(d, "\0second", 7);
+	p = cache_notes(d, &n);
 	ck_assert_ptr_nonnull(p);
-	ck_assert_uint_eq(n, 13);
-	ck_assert_str_eq(p, "first");
-	ck_assert_str_eq(p + 6, "second");
+	ck_assert_uint_eq(n, 12);
+	ck_assert_mem_eq(p, "first\0second", 12);
 	free(p);
 	memset(longest, 'x', sizeof longest);
-	longest[sizeof longest - 1] = 0;
 	for (int i = 0; i < 40; i++)
-		cache_note_name(d, longest);
-	p = cache_names(d, &n);
+		cache_note(d, longest, sizeof longest);
+	p = cache_notes(d, &n);
 	ck_assert_ptr_nonnull(p);
-	ck_assert_uint_le(n, LIMIT_CACHE_NAMES);
-	ck_assert_uint_gt(n, LIMIT_CACHE_NAMES - sizeof longest);
+	ck_assert_uint_le(n, LIMIT_CACHE_NOTES);
+	ck_assert_uint_gt(n, LIMIT_CACHE_NOTES - sizeof longest);
 	free(p);
+	cache_forget_notes(d);
+	ck_assert_ptr_null(cache_notes(d, &n));
 }
 END_TEST
 
@@ -214,7 +213,7 @@ int main(void)
 	tcase_add_loop_test(c, digests, 0, sizeof vectors / sizeof *vectors);
 	tcase_add_test(c, images);
 	tcase_add_test(c, clients);
-	tcase_add_test(c, names);
+	tcase_add_test(c, notes);
 	tcase_add_test(c, room);
 	tcase_add_test(c, folders);
 	r = srunner_create(s);

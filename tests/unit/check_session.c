@@ -2,6 +2,8 @@
 /* The session process over a socketpair, with the software device: records in order, threads, failed
  * posts, handles, and everything that ends it. */
 #include "tests/unit/session_client.h"
+#include "wire/digest.h"
+#include "wire/image.h"
 
 START_TEST(begins_and_ends)
 {
@@ -101,6 +103,42 @@ START_TEST(failed_posts)
 	ck_assert_int_eq(client_reply(&c, &r, client_call(&c, FRAME_WAIT, CALL_cuMemGetInfo_v2, 1, PRIMARY,
 			0, NULL)), 0);
 	ck_assert_uint_eq(r.f.thread, 0);
+	client_close(&c);
+	free(r.bulk);
+}
+END_TEST
+
+/* A load by a post, of an image that the server does not have any more: the next answer tells so, what was taken of it is no handle,
+ * and the session goes on. */
+START_TEST(failed_load)
+{
+	uint64_t library = HANDLE_ID(HANDLE_CUlibrary, 0x2000), kernel = HANDLE_ID(HANDLE_CUkernel, 0x2001), failed;
+	uint8_t buf[512], d[DIGEST] = {1};
+	struct client c;
+	struct reply r = {0};
+	struct msg m;
+
+	client_start(&c);
+	client_hello(&c);
+	client_context(&c);
+	msg_init(&m, buf, sizeof buf);
+	put_u64(&m, IMAGE_PTX);
+	put_array(&m, 1);
+	put_u64(&m, 1000);
+	put_bytes(&m, d, sizeof d);
+	put_array(&m, 0);
+	put_u64(&m, library);
+	failed = client_send(&c, (struct frame){.kind = FRAME_POST, .call = CALL_cuLibraryLoadData, .thread = 1}, &m, NULL, 0);
+	msg_init(&m, buf, sizeof buf);
+	put_u64(&m, library);
+	put_text(&m, "k");
+	put_u64(&m, kernel);
+	client_send(&c, (struct frame){.kind = FRAME_POST, .call = CALL_cuLibraryGetKernel, .thread = 1}, &m, NULL, 0);
+	ck_assert_int_eq(client_reply(&c, &r, client_call(&c, FRAME_WAIT, CALL_cuMemGetInfo_v2, 1, PRIMARY, 0, NULL)), 0);
+	ck_assert_uint_eq(r.f.thread, CUDA_ERROR_INVALID_IMAGE);
+	ck_assert_uint_eq(r.f.ctx >> 32, failed);
+	ck_assert_int_eq(client_reply(&c, &r, CALL(&c, FRAME_WAIT, cuKernelGetFunction, 1, PRIMARY, kernel, 0)),
+			CUDA_ERROR_INVALID_HANDLE);
 	client_close(&c);
 	free(r.bulk);
 }
@@ -593,6 +631,7 @@ int main(void)
 	tcase_add_test(t, memory);
 	tcase_add_test(t, handles);
 	tcase_add_test(t, failed_posts);
+	tcase_add_test(t, failed_load);
 	tcase_add_test(t, unknown_calls);
 	tcase_add_loop_test(t, list, 0, 3);
 	tcase_add_test(t, host_function);

@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Questions about occupancy. What the driver answers in a primary context is noted with the function's
+ * image, so that the next program that loads it need not ask.
+ *
+ * Thread rule: as exec.h; no state. */
+#include <string.h>
+
+#include "server/exec.h"
+#include "server/handle.h"
+#include "server/notes.h"
+#include "server/serve.h"
+#include "server/state.h"
+#include "wire/limits.h"
+#include "cuda.calls.h"
+
+#define LIMIT_AHEAD 64 /* answers about clusters that nobody asked for yet */
+
+/* Codes that are answers: the device has no such clusters. */
+static bool is_answer(CUresult r)
+{
+	return !r || r == CUDA_ERROR_INVALID_VALUE || r == CUDA_ERROR_INVALID_CLUSTER_SIZE;
+}
+
+/* Notes what was asked of the function, the first handle of the record. In another context than a
+ * primary one the answer may be another. */
+static void note(
+	struct exec *x, enum note kind, void *f, struct occupancy_question *q, CUresult code, uint64_t answer)
+{
+	struct handles *h = x->session->handles;
+	unsigned type = HANDLE_TYPE(x->first_id);
+	uint64_t of = handle_parent(h, x->first_id);
+	const char *name = NULL;
+	uint8_t entry[8192];
+	struct msg m;
+	int v;
+
+	if (HANDLE_TYPE(of) == HANDLE_CUkernel)
+		of = handle_parent(h, of);
+	if (HANDLE_NUMBER(x->frame.ctx) >= HANDLE_OWN || !of ||
+		(type == HANDLE_CUkernel ? drv.cuKernelGetName(&name, f) : drv.cuFuncGetName(&name, f)) ||
+		!name)
+		return;
+	int device = current_device();
+
+	msg_init(&m, entry, sizeof entry);
+	put_text(&m, name);
+	put_u64(&m, kind);
+	put_i64(&m, device);
+	put_array(&m, OCCUPANCY_WORDS);
+	for (int i = 0; i < OCCUPANCY_ARGUMENTS; i++)
+		put_u64(&m, q->a[i]);
+	for (int i = 0; i < OCCUPANCY_SET; i++)
+		put_i64(&m, attribute_of(type, f, device, OCCUPANCY_SETTABLE + i, &v) ? -1 : v);
+	size_t same = m.len;
+
+	put_i64(&m, code);
+	put_u64(&m, answer);
+	if (!m.bad)
+		notes_add(of, entry, m.len, same);
+}
+
+CUresult serve_cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(struct exec *x)
+{
+	CUfunction f = exec_handle(x, HANDLE_CUfunction);
+	int block = (int)get_i64(&x->in), n = 0;
+	size_t dynamic = get_u64(&x->in);
+	unsigned flags = (unsigned)get_u64(&x->in);
+
+	if (!get_end(&x->in))
+		return SERVE_BAD;
+	if (x->bad_handle)
+		return x->handle_code;
+	CUresult r = drv.cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(&n, f, block, dynamic, flags);
+
+	if (r)
+		return r;
+	put_i64(&x->out, n);
+	note(x, NOTE_BLOCKS, f, &(struct occupancy_question){.a = {(uint64_t)block, dynamic, flags}}, r,
+		(uint64_t)n);
+	return r;
+}
+
+CUresult serve_cuOccupancyAvailableDynamicSMemPerBlock(struct exec *x)
+{
+	CUfunction f = exec_handle(x, HANDLE_CUfunction);
+	int blocks = (int)get_i64(&x->in), block = (int)get_i64(&x->in);
+	size_t n = 0;
+
+	if (!get_end(&x->in))
+		return SERVE_BAD;
+	if (x->bad_handle)
+		return x->handle_code;
+	CUresult r = drv.cuOccupancyAvailableDynamicSMemPerBlock(&n, f, blocks, block);
+
+	if (r)
+		return r;
+	put_u64(&x->out, n);
+	note(x, NOTE_SHARED_SIZE, f, &(struct occupancy_question){.a = {(uint64_t)blocks, (uint64_t)block}},
+		r, n);
+	return r;
+}
+
+/* An array of code and number in turn, for what was asked and `ahead` larger grids of one cluster each. */
+static CUresult serve_clusters(
+	struct exec *x, enum note kind, CUresult (*ask)(int *, CUfunction, const CUlaunchConfig *))
+{
+	CUlaunchConfig c = {0};
+	CUfunction f = exec_handle(x, HANDLE_CUfunction);
+	CUresult code[LIMIT_AHEAD + 1];
+	int n[LIMIT_AHEAD + 1];
+	unsigned asked = 0;
+
+	if (!get_launch_config(x, &c, true))
+		return SERVE_BAD;
+	uint64_t ahead = get_u64(&x->in);
+
+	if (!get_end(&x->in) || ahead > LIMIT_AHEAD || (ahead && !c.numAttrs))
+		return SERVE_BAD;
+	if (x->bad_handle)
+		return x->handle_code;
+	do {
+		struct occupancy_question q = {.a = {0}};
+
+		n[asked] = 0;
+		code[asked] = ask(&n[asked], f, &c);
+		if (!asked && !is_answer(code[0]))
+			return code[0];
+		if (!is_answer(code[asked]))
+			break;
+		if (occupancy_clusters(&q, &c))
+			note(x, kind, f, &q, code[asked], (uint64_t)n[asked]);
+		c.gridDimX++;
+		if (ahead)
+			c.attrs[0].value.clusterDim.x++;
+	} while (asked++ < ahead);
+	put_array(&x->out, 2 * asked);
+	for (unsigned i = 0; i < asked; i++) {
+		put_i64(&x->out, code[i]);
+		put_i64(&x->out, n[i]);
+	}
+	return CUDA_SUCCESS;
+}
+
+CUresult serve_cuOccupancyMaxPotentialClusterSize(struct exec *x)
+{
+	return serve_clusters(x, NOTE_CLUSTER_SIZE, drv.cuOccupancyMaxPotentialClusterSize);
+}
+
+CUresult serve_cuOccupancyMaxActiveClusters(struct exec *x)
+{
+	return serve_clusters(x, NOTE_CLUSTERS, drv.cuOccupancyMaxActiveClusters);
+}
