@@ -38,8 +38,8 @@ cmp -s "$mnt/gpu0/name" "$work/direct" || fail "O_DIRECT reads something else"
 tool cat "$mnt/ctl" "$mnt/servers/127.0.0.1/ctl"
 [ ! -s "$work/out" ] || fail "ctl has bytes"
 ! command -v rsync >/dev/null || tool rsync -a "$mnt/" "$work/synced"
-[ "$(find "$mnt" -printf '%p %i %m %n\n' ! -path '*/sessions/*' | sort | sha256sum)" = \
-	"$(find "$mnt" -printf '%p %i %m %n\n' ! -path '*/sessions/*' | sort | sha256sum)" ] || fail "numbers or modes change"
+[ "$(find "$mnt" ! -path '*/sessions/*' -printf '%p %i %m %n\n' | sort | sha256sum)" = \
+	"$(find "$mnt" ! -path '*/sessions/*' -printf '%p %i %m %n\n' | sort | sha256sum)" ] || fail "numbers or modes change"
 
 tool python3 - "$mnt" <<'END'
 import errno, fcntl, mmap, os, select, socket, sys
