@@ -26,7 +26,7 @@ struct occupancy {
 	uint64_t answer;
 };
 #define ANSWERS 256 /* remembered per function */
-#define WALK 31 /* sizes of clusters that are asked for ahead */
+#define SIZES 32 /* of clusters in a row that are asked for together */
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
@@ -225,33 +225,33 @@ CUresult cuOccupancyMaxPotentialBlockSize(int *minGridSize, int *blockSize, CUfu
 		minGridSize, blockSize, func, blockSizeToDynamicSMemSize, dynamicSMemSize, blockSizeLimit, 0);
 }
 
-/* cuBLAS looks which clusters a device takes: grids of one cluster in a row, of 3, 4, 5, ... blocks. The
- * answer for one brings those for the next ones. */
-static unsigned clusters_ahead(const CUlaunchConfig *k)
+/* cuBLAS looks which clusters a device takes, by grids of one cluster in a row: of 3, 4, 5, ... blocks, or of
+ * 32, 30, 28, ... The answer for one brings those for all sizes. */
+static bool in_a_row(const CUlaunchConfig *k)
 {
-	return k->numAttrs && k->gridDimX && k->gridDimX == k->attrs[0].value.clusterDim.x &&
-			       k->gridDimX <= UINT32_MAX - WALK && k->gridDimY == 1 && k->gridDimZ == 1 &&
-			       k->attrs[0].value.clusterDim.y == 1 && k->attrs[0].value.clusterDim.z == 1
-		       ? WALK
-		       : 0;
+	return k->numAttrs && k->gridDimX && k->gridDimX <= SIZES && k->gridDimY == 1 && k->gridDimZ == 1 &&
+	       k->attrs[0].value.clusterDim.x == k->gridDimX && k->attrs[0].value.clusterDim.y == 1 &&
+	       k->attrs[0].value.clusterDim.z == 1;
 }
 
-/* Code and number for what was asked and each size behind it. */
-static void get_clusters(struct call *c, struct function *f, struct occupancy *q, bool simple, unsigned ahead)
+/* Code and number for what was asked, then for each size from 1 on. */
+static void get_clusters(struct call *c, struct function *f, struct occupancy *q, bool simple)
 {
-	size_t n = get_array(&c->in, 2 * (ahead + 1));
 	struct occupancy o = *q;
 
-	c->in.bad |= n < 2 || n % 2;
-	for (size_t i = 0; !c->in.bad && i < n / 2; i++) {
+	q->code = (CUresult)get_i64(&c->in);
+	q->answer = (uint64_t)get_i64(&c->in);
+	size_t n = get_array(&c->in, 2 * SIZES);
+
+	if (simple && !n)
+		remember(f, q);
+	for (size_t i = 1; !c->in.bad && i <= n / 2; i++) {
+		/* As occupancy_clusters has it: the size in the lower halves, one row above. */
+		o.q.a[0] = o.q.a[4] = i | (uint64_t)1 << 32;
 		o.code = (CUresult)get_i64(&c->in);
 		o.answer = (uint64_t)get_i64(&c->in);
-		if (!i)
-			*q = o;
-		if (simple && !c->in.bad)
+		if (!c->in.bad)
 			remember(f, &o);
-		o.q.a[0]++;
-		o.q.a[4]++;
 	}
 }
 
@@ -267,7 +267,7 @@ static CUresult clusters(int *n, CUfunction func, const CUlaunchConfig *config, 
 	if (!n || !config || (config->numAttrs && !config->attrs))
 		return CUDA_ERROR_INVALID_VALUE;
 	bool simple = occupancy_clusters(&q.q, config);
-	unsigned ahead = simple && kind == NOTE_CLUSTERS ? clusters_ahead(config) : 0;
+	bool row = simple && kind == NOTE_CLUSTERS && in_a_row(config);
 
 	if (!simple || !recall(f, &q)) {
 		r = call_begin(&c, id);
@@ -278,10 +278,10 @@ static CUresult clusters(int *n, CUfunction func, const CUlaunchConfig *config, 
 		r = put_launch_shape(&c, config, true);
 		if (r)
 			return r;
-		put_u64(&c.out, ahead);
+		put_u64(&c.out, row ? SIZES : 0);
 		r = call_wait(&c);
 		if (!r)
-			get_clusters(&c, f, &q, simple, ahead);
+			get_clusters(&c, f, &q, simple);
 		r = call_end(&c, r);
 	}
 	if (!r)

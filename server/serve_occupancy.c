@@ -13,7 +13,7 @@
 #include "wire/limits.h"
 #include "cuda.calls.h"
 
-#define LIMIT_AHEAD 64 /* answers about clusters that nobody asked for yet */
+#define LIMIT_SIZES 64 /* of clusters that are asked for together */
 
 /* Codes that are answers: the device has no such clusters. */
 static bool is_answer(CUresult r)
@@ -100,41 +100,53 @@ CUresult serve_cuOccupancyAvailableDynamicSMemPerBlock(struct exec *x)
 	return r;
 }
 
-/* An array of code and number in turn, for what was asked and `ahead` larger grids of one cluster each. */
-static CUresult serve_clusters(
-	struct exec *x, enum note kind, CUresult (*ask)(int *, CUfunction, const CUlaunchConfig *))
+typedef CUresult question(int *, CUfunction, const CUlaunchConfig *);
+
+/* Asks and notes. */
+static CUresult ask_clusters(
+	struct exec *x, enum note kind, question *ask, CUfunction f, CUlaunchConfig *c, int *n)
+{
+	struct occupancy_question q = {.a = {0}};
+
+	*n = 0;
+	CUresult r = ask(n, f, c);
+
+	if (is_answer(r) && occupancy_clusters(&q, c))
+		note(x, kind, f, &q, r, (uint64_t)*n);
+	return r;
+}
+
+/* Code and number for what was asked; then an array of them for clusters of 1, 2, ... `sizes` blocks in a
+ * row, up to one that the driver has no answer for. */
+static CUresult serve_clusters(struct exec *x, enum note kind, question *ask)
 {
 	CUlaunchConfig c = {0};
 	CUfunction f = exec_handle(x, HANDLE_CUfunction);
-	CUresult code[LIMIT_AHEAD + 1];
-	int n[LIMIT_AHEAD + 1];
-	unsigned asked = 0;
+	CUresult code[LIMIT_SIZES + 1], r;
+	int n[LIMIT_SIZES + 1];
+	unsigned known = 0;
 
 	if (!get_launch_config(x, &c, true))
 		return SERVE_BAD;
-	uint64_t ahead = get_u64(&x->in);
+	uint64_t sizes = get_u64(&x->in);
 
-	if (!get_end(&x->in) || ahead > LIMIT_AHEAD || (ahead && !c.numAttrs))
+	if (!get_end(&x->in) || sizes > LIMIT_SIZES || (sizes && !c.numAttrs))
 		return SERVE_BAD;
 	if (x->bad_handle)
 		return x->handle_code;
-	do {
-		struct occupancy_question q = {.a = {0}};
-
-		n[asked] = 0;
-		code[asked] = ask(&n[asked], f, &c);
-		if (!asked && !is_answer(code[0]))
-			return code[0];
-		if (!is_answer(code[asked]))
+	r = ask_clusters(x, kind, ask, f, &c, &n[0]);
+	if (!is_answer(r))
+		return r;
+	put_i64(&x->out, r);
+	put_i64(&x->out, n[0]);
+	for (unsigned i = 1; i <= sizes; i++, known++) {
+		c.gridDimX = c.attrs[0].value.clusterDim.x = i;
+		code[i] = ask_clusters(x, kind, ask, f, &c, &n[i]);
+		if (!is_answer(code[i]))
 			break;
-		if (occupancy_clusters(&q, &c))
-			note(x, kind, f, &q, code[asked], (uint64_t)n[asked]);
-		c.gridDimX++;
-		if (ahead)
-			c.attrs[0].value.clusterDim.x++;
-	} while (asked++ < ahead);
-	put_array(&x->out, 2 * asked);
-	for (unsigned i = 0; i < asked; i++) {
+	}
+	put_array(&x->out, 2 * known);
+	for (unsigned i = 1; i <= known; i++) {
 		put_i64(&x->out, code[i]);
 		put_i64(&x->out, n[i]);
 	}
