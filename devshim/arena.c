@@ -30,13 +30,16 @@
 #define PIECES 8u
 #define PIECE ((size_t)256 << 10)
 #define STAGING (PIECES * PIECE)
+#define SINKS 4
+#define PINNED (STAGING + SINKS * ARENA_SINK)      /* where pinned memory begins */
 
 struct stretch { struct stretch *next; uint64_t at, n; };
 
 static struct {
 	_Atomic bool open;
 	int fd;
-	uint8_t *ring, *staging;        /* staging is mapped when it is used for the first time */
+	uint8_t *ring, *staging, *sink[SINKS];      /* mapped when they are used for the first time */
+	unsigned sinks;                 /* a bit for each one in use */
 	pthread_mutex_t owner, lock;
 	uint64_t staged;                /* pieces used so far */
 	uint64_t last[PIECES];          /* the bulk that a piece went with last, counted from 1 */
@@ -57,11 +60,13 @@ bool arena_open(int fd, uint8_t *ring)
 		close(fd);
 		return false;
 	}
-	*all = (struct stretch){.at = STAGING, .n = LIMIT_ARENA - STAGING};
+	*all = (struct stretch){.at = PINNED, .n = LIMIT_ARENA - PINNED};
 	arena.free = all;
 	arena.fd = fd;
 	arena.ring = ring;
 	arena.staging = NULL;
+	memset(arena.sink, 0, sizeof arena.sink);
+	arena.sinks = 0;
 	arena.staged = 0;
 	memset(arena.last, 0, sizeof arena.last);
 	atomic_store(&arena.open, true);
@@ -74,6 +79,9 @@ void arena_close(void)
 		return;
 	if (arena.staging)
 		munmap(arena.staging, STAGING);
+	for (unsigned i = 0; i < SINKS; i++)
+		if (arena.sink[i])
+			munmap(arena.sink[i], ARENA_SINK);
 	close(arena.fd);
 	arena.fd = -1;
 	for (struct stretch *s = arena.free, *next; s; s = next) {
@@ -94,6 +102,40 @@ static uint8_t *map_at(uint64_t at, size_t n)
 {
 	void *p = mmap(NULL, n, PROT_READ | PROT_WRITE, MAP_SHARED, arena.fd, (off_t)at);
 	return p == MAP_FAILED ? NULL : p;
+}
+
+/* A part that is ours and no child's. */
+static uint8_t *map_own(uint64_t at, size_t n)
+{
+	uint8_t *p = map_at(at, n);
+	if (p)
+		madvise(p, n, MADV_DONTFORK);
+	return p;
+}
+
+uint8_t *arena_sink_take(uint64_t *at)
+{
+	uint8_t *p = NULL;
+	if (!atomic_load(&arena.open))
+		return NULL;
+	pthread_mutex_lock(&arena.lock);
+	unsigned i = 0;
+	while (i < SINKS && arena.sinks >> i & 1)
+		i++;
+	if (i < SINKS) {
+		*at = STAGING + i * ARENA_SINK;
+		p = arena.sink[i] ? arena.sink[i] : (arena.sink[i] = map_own(*at, ARENA_SINK));
+		arena.sinks |= p ? 1u << i : 0;
+	}
+	pthread_mutex_unlock(&arena.lock);
+	return p;
+}
+
+void arena_sink_give(uint64_t at)
+{
+	pthread_mutex_lock(&arena.lock);
+	arena.sinks &= ~(1u << (at - STAGING) / ARENA_SINK);
+	pthread_mutex_unlock(&arena.lock);
 }
 
 /* ---- pinned memory ---- */
@@ -160,8 +202,8 @@ static int wait_sent(uint64_t bulks)
 {
 	int e = 0;
 	while (atomic_load_explicit(&control()->sent, memory_order_acquire) < bulks && (!e || e == -EAGAIN)) {
-		uint64_t arg = bulks;
-		e = node_ioctl(CTL_SENT, &arg);
+		struct ctl_until until = {.count = bulks};
+		e = node_ioctl(CTL_UNTIL, &until);
 	}
 	return e == -EAGAIN ? 0 : e;
 }
@@ -183,8 +225,8 @@ bool arena_begin(void)
 	if (!atomic_load_explicit(&arena.open, memory_order_relaxed))
 		return false;
 	pthread_mutex_lock(&arena.owner);
-	if (!arena.staging && (arena.staging = map_at(0, STAGING)))
-		madvise(arena.staging, STAGING, MADV_DONTFORK);
+	if (!arena.staging)
+		arena.staging = map_own(0, STAGING);
 	if (!arena.staging)
 		pthread_mutex_unlock(&arena.owner);
 	return arena.staging;

@@ -22,6 +22,11 @@ void *arena_alloc(size_t n, uint64_t *at);
 /* Gives them back once nothing that was handed to the mount needs them. */
 void arena_free(void *p, size_t n, uint64_t at);
 
+/* A stretch of ARENA_SINK bytes, at *at, in which data is received piece by piece; NULL: none is free. */
+#define ARENA_SINK ((size_t)2 << 20)
+uint8_t *arena_sink_take(uint64_t *at);
+void arena_sink_give(uint64_t at);
+
 /* Holds other large records back. False: there is no arena. */
 bool arena_begin(void);
 void arena_end(void);

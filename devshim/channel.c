@@ -428,21 +428,37 @@ static int wait_shared(struct record *r, struct ring_wait *w, struct ring_sink *
 	return e;
 }
 
-int channel_wait_data(struct record *r, uint64_t transfer, size_t n,
+/* Where n bytes of data will be awaited: at their own place when the mount sees that, in an area, or in a sink. */
+static bool data_place(struct ring_wait *w, struct ring_sink *sink, size_t n, uint64_t pinned)
+{
+	if (pinned) {
+		w->n = n;
+		w->at = pinned;
+	} else if (n <= RING_AREA) {
+		w->area = ring_take_area();
+	} else if ((sink->around = arena_sink_take(&w->at))) {
+		w->n = n;
+		w->room = ARENA_SINK;
+	}
+	return w->n || w->area >= 0;
+}
+
+int channel_wait_data(struct record *r, uint64_t transfer, size_t n, uint64_t pinned,
 	void (*place)(void *arg, uint64_t offset, const void *p, size_t n), void *arg, uint64_t *got,
 	struct answer *a)
 {
 	struct ring_sink sink = {.place = place, .arg = arg, .n = n};
-	int saved = errno;
-	if (n > RING_AREA || !room_of_thread())
+	struct ring_wait w = {.slot = ring_take_slot(0), .area = -1, .transfer = transfer & 0x3ffff};
+	int saved = errno, e = -ENOTSUP;
+	if (w.slot < 0)
 		return -ENOTSUP;
-	struct ring_wait w = {.slot = ring_take_slot(0), .area = ring_take_area(), .transfer = transfer & 0x3ffff};
-	if (w.slot < 0 || w.area < 0) {
+	if (!room_of_thread() || !data_place(&w, &sink, n, pinned))
 		ring_give(w.slot);
-		ring_give(w.area);
-		return -ENOTSUP;
-	}
-	int e = wait_shared(r, &w, &sink, 0, a);
+	else
+		e = wait_shared(r, &w, &sink, 0, a);
+	/* After an error the session is over, and the mount may still write there. */
+	if (sink.around && (!e || e == -EAGAIN))
+		arena_sink_give(w.at);
 	*got = sink.got;
 	if (!e)
 		pace_answered(r->seq);

@@ -36,6 +36,7 @@
 #define CPUS_LEAST 4                /* a thread that spins takes a processor from nobody */
 #define LOOKS 8                     /* between two looks at the clock */
 #define ALIVE_EVERY 64              /* batches after which the mount's life is looked at */
+#define SINK_STEP (256u << 10)      /* bytes taken from a sink before the mount may use their place */
 #define MEET_S 2                    /* for the memory to come */
 
 static struct {
@@ -252,12 +253,20 @@ bool ring_put(uint64_t batch, const struct ring_wait *w, const void *p, size_t n
 	struct ring_segment s = {.len = (uint32_t)len, .batch = batch};
 	if (w) {
 		s.slot = (uint8_t)(w->slot + 1);
-		s.area = (uint8_t)(w->area + 1);
+		s.area = w->n ? RING_SINK : (uint8_t)(w->area + 1);
 		s.seq = w->seq;
 		s.transfer = w->transfer;
 		if (w->area >= 0)
 			atomic_store_explicit(&ring_slot_at(ring.memory, (unsigned)w->area)->got, 0,
 				memory_order_relaxed);
+		if (w->n) {
+			struct ring_slot *slot = ring_slot_at(ring.memory, (unsigned)w->slot);
+			slot->at = w->at;
+			slot->n = w->n;
+			slot->room = w->room;
+			atomic_store_explicit(&slot->taken, 0, memory_order_relaxed);
+			atomic_store_explicit(&slot->got, 0, memory_order_relaxed);
+		}
 	}
 	ring_copy_in(ring.memory, at, &s, sizeof s);
 	ring_copy_in(ring.memory, at + sizeof s, p, n);
@@ -275,23 +284,26 @@ static bool is_gone(void)
 	return syscall(SYS_recvfrom, ring.socket, &c, 1, MSG_PEEK | MSG_DONTWAIT, NULL, NULL) == 0;
 }
 
-int ring_wake(uint64_t batch)
+/* Wakes the mount if it sleeps. Returns 1 when it does not. */
+static int wake(void)
 {
 	uint32_t one = 1;
+	/* Ordered behind what the mount has to see; it does it the other way round. */
+	atomic_thread_fence(memory_order_seq_cst);
+	if (!atomic_load_explicit(&ring.control->asleep, memory_order_relaxed) ||
+			!atomic_compare_exchange_strong(&ring.control->asleep, &one, 0))
+		return 1;
+	long r = syscall(SYS_sendto, ring.socket, "", 1, MSG_DONTWAIT | MSG_NOSIGNAL, NULL, 0);
+	return r < 0 && errno != EAGAIN && errno != EINTR ? -ENOTCONN : 0;
+}
+
+int ring_wake(uint64_t batch)
+{
 	int e = atomic_load_explicit(&ring.control->error, memory_order_relaxed);
 	if (e)
 		return -e;
-	/* Ordered behind the move of the head; the mount does it the other way round. */
-	atomic_thread_fence(memory_order_seq_cst);
-	if (atomic_load_explicit(&ring.control->asleep, memory_order_relaxed) &&
-			atomic_compare_exchange_strong(&ring.control->asleep, &one, 0)) {
-		long r = syscall(SYS_sendto, ring.socket, "", 1, MSG_DONTWAIT | MSG_NOSIGNAL, NULL, 0);
-		if (r < 0 && errno != EAGAIN && errno != EINTR)
-			return -ENOTCONN;
-	} else if (batch % ALIVE_EVERY == 0 && is_gone()) {
-		return -ENOTCONN;
-	}
-	return 0;
+	e = wake();
+	return e == 1 ? batch % ALIVE_EVERY == 0 && is_gone() ? -ENOTCONN : 0 : e;
 }
 
 bool ring_look(const _Atomic uint64_t *v, uint64_t least)
@@ -320,11 +332,44 @@ static bool is_done(const struct ring_wait *w)
 	return atomic_load_explicit(&s->done, memory_order_acquire) == w->seq;
 }
 
+/* The same from a sink. */
+static bool take_sink(const struct ring_wait *w, struct ring_sink *sink)
+{
+	struct ring_slot *s = ring_slot_at(ring.memory, (unsigned)w->slot);
+	uint64_t got = atomic_load_explicit(&s->got, memory_order_acquire);
+	bool more = got > sink->got;
+	got = got > sink->n ? sink->n : got;
+	if (!w->room)
+		sink->got = got;
+	while (sink->got < got) {
+		uint64_t place = sink->got % w->room, n = got - sink->got, end = w->room - place;
+		n = n < end ? n : end;
+		n = n < SINK_STEP ? n : SINK_STEP;
+		sink->place(sink->arg, sink->got, sink->around + place, n);
+		sink->got += n;
+		atomic_store_explicit(&s->taken, sink->got, memory_order_release);
+		wake();
+	}
+	return more;
+}
+
+/* Sleeps until the answer is there, or as much of the data as is worth to be woken for. */
+static int sleep_for(const struct ring_wait *w, const struct ring_sink *sink)
+{
+	if (!w->room)
+		return node_sleep(w->seq);
+	uint64_t left = sink->n - sink->got, half = w->room / 2;
+	struct ctl_until u = {.seq = w->seq, .count = sink->got + (left < half ? left : half)};
+	return node_ioctl(CTL_UNTIL, &u);
+}
+
 /* Takes what is there of a transfer; true when it was anything. */
 static bool take_data(const struct ring_wait *w, struct ring_sink *sink)
 {
 	if (!sink)
 		return false;
+	if (w->n)
+		return take_sink(w, sink);
 	struct ring_slot *area = ring_slot_at(ring.memory, (unsigned)w->area);
 	uint64_t got = atomic_load_explicit(&area->got, memory_order_acquire);
 	got = got > sink->n ? sink->n : got;
@@ -383,7 +428,7 @@ int ring_await(const struct ring_wait *w, struct ring_sink *sink, uint8_t *buf, 
 		if (more && end)
 			end = spin_now_ns() + ring.spin_ns;
 		if (!end || (i % LOOKS == 0 && spin_now_ns() >= end)) {
-			e = node_sleep(w->seq);
+			e = sleep_for(w, sink);
 			if (e && e != -EAGAIN)
 				return e;
 		} else {

@@ -21,6 +21,7 @@ bool ring_is_open(void);
 struct ring_wait {
 	int slot, area;             /* -1: none */
 	uint64_t seq, transfer;
+	uint64_t n, at, room;       /* n not 0: data goes to the arena in place of an area, as in struct ring_slot */
 };
 /* A free slot for an answer of n bytes, a free area; -1: none, or there is no ring. */
 int ring_take_slot(size_t n);
@@ -43,6 +44,7 @@ int ring_wake(uint64_t batch);
 struct ring_sink {
 	void (*place)(void *arg, uint64_t offset, const void *p, size_t n);
 	void *arg;
+	const uint8_t *around;      /* what lies at `at` there, when `room` is not 0 */
 	size_t n;                   /* of the transfer */
 	uint64_t got;               /* out */
 };

@@ -13,6 +13,7 @@
 #include "devshim/channel.h"
 #include "devshim/lanes.h"
 #include "devshim/process.h"
+#include "devshim/range.h"
 #include "wire/copy.h"
 #include "wire/deadline.h"
 #include "wire/limits.h"
@@ -271,7 +272,8 @@ int transfer_exchange(uint64_t id, struct record *r, struct answer *a)
 	if (!p)
 		return -EINVAL;
 	uint64_t all = bytes_of(&p->place);
-	int e = channel_wait_data(r, id, all, place_shared, &p->place, &p->got, a);
+	uint64_t pinned = is_plain(&p->place) ? range_arena((uintptr_t)p->place.to, all) : 0;
+	int e = channel_wait_data(r, id, all, pinned, place_shared, &p->place, &p->got, a);
 	if (!e && p->got < all && succeeded(a))
 		e = -EPROTO;
 	put_back(p);

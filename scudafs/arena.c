@@ -110,3 +110,5 @@ const char *arena_take(struct arena *a, uint64_t *last, struct buffer **bytes)
 }
 
 uint64_t arena_sent(const struct arena *a) { return a->sent; }
+
+uint8_t *arena_at(const struct arena *a, uint64_t at) { return a->memory + at; }

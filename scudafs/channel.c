@@ -29,8 +29,9 @@ struct channel {
 	uint64_t waiting_large;     /* the same for the large ones */
 	struct {
 		uint64_t seq, transfer;
-		uint64_t got;
+		_Atomic uint64_t got;   /* the session's thread's, but for the first */
 		int area;           /* -1: none */
+		uint64_t at, n, room;   /* of a sink; n 0: none */
 		bool answered;
 	} slot[RING_SLOTS];
 };
@@ -203,12 +204,20 @@ static const char *expect(struct channel *c, const struct ring_segment *s)
 		return s->area ? "an area without a slot" : NULL;
 	if (i >= RING_SLOTS || is_waiting(c, (unsigned)i) || !s->seq)
 		return "a slot that is not free";
-	if (s->area && (area < RING_SMALL || area >= RING_SLOTS || area == i || area_is_taken(c, area)))
+	bool sinks = s->area == RING_SINK;
+	const struct ring_slot *asked = slot_at(c, (unsigned)i);
+	uint64_t at = sinks ? asked->at : 0, n = sinks ? asked->n : 0, room = sinks ? asked->room : 0;
+	if (sinks && (!n || at > LIMIT_ARENA || (room ? room : n) > LIMIT_ARENA - at))
+		return "a sink outside the arena";
+	if (s->area && !sinks && (area < RING_SMALL || area >= RING_SLOTS || area == i || area_is_taken(c, area)))
 		return "an area that is not free";
 	c->slot[i].seq = s->seq;
 	c->slot[i].transfer = s->transfer;
 	c->slot[i].got = 0;
-	c->slot[i].area = area;
+	c->slot[i].area = sinks ? -1 : area;
+	c->slot[i].at = at;
+	c->slot[i].n = n;
+	c->slot[i].room = room;
 	c->slot[i].answered = false;
 	set_waiting(c, (unsigned)i, true);
 	return NULL;
@@ -310,9 +319,10 @@ bool channel_has_answered(const struct channel *c, uint64_t seq)
 int channel_area(const struct channel *c, uint64_t transfer, uint64_t offset, size_t n, bool *ok)
 {
 	for (unsigned i = 0; i < RING_SLOTS; i++) {
-		if (!is_waiting(c, i) || c->slot[i].area < 0 || c->slot[i].transfer != transfer)
+		if (!is_waiting(c, i) || (c->slot[i].area < 0 && !c->slot[i].n) || c->slot[i].transfer != transfer)
 			continue;
-		*ok = offset == c->slot[i].got && n <= RING_AREA - offset;
+		uint64_t most = c->slot[i].n ? c->slot[i].n : RING_AREA;
+		*ok = offset == c->slot[i].got && n <= most - offset;
 		return (int)i;
 	}
 	*ok = true;
@@ -331,19 +341,43 @@ void channel_end(struct channel *c, int slot, size_t n, bool elsewhere)
 	s->flags = elsewhere ? RING_ELSEWHERE : 0;
 	c->slot[slot].answered = true;
 	c->slot[slot].area = -1;
+	c->slot[slot].n = 0;
 	set_waiting(c, (unsigned)slot, false);
 	atomic_store_explicit(&s->done, c->slot[slot].seq, memory_order_release);
 }
 
-uint8_t *channel_area_at(struct channel *c, int slot, uint64_t offset)
+uint8_t *channel_area_at(const struct channel *c, int slot, uint64_t offset, size_t *room)
 {
-	return slot_at(c, (unsigned)c->slot[slot].area)->bytes + offset;
+	uint64_t at = c->slot[slot].at, n = c->slot[slot].n, around = c->slot[slot].room;
+	if (!n) {
+		*room = RING_AREA - offset;
+		return slot_at(c, (unsigned)c->slot[slot].area)->bytes + offset;
+	}
+	*room = n - offset;
+	if (!around)
+		return arena_at(c->arena, at) + offset;
+	uint64_t taken = atomic_load_explicit(&slot_at(c, (unsigned)slot)->taken, memory_order_acquire);
+	uint64_t full = taken <= offset ? offset - taken : 0, place = offset % around;
+	uint64_t left = full < around ? around - full : 0;
+	left = left < around - place ? left : around - place;
+	*room = left < *room ? left : *room;
+	return arena_at(c->arena, at) + place;
 }
 
 void channel_area_has(struct channel *c, int slot, uint64_t got)
 {
+	int place = c->slot[slot].n ? slot : c->slot[slot].area;
 	c->slot[slot].got = got;
-	atomic_store_explicit(&slot_at(c, (unsigned)c->slot[slot].area)->got, got, memory_order_release);
+	atomic_store_explicit(&slot_at(c, (unsigned)place)->got, got, memory_order_release);
+}
+
+uint64_t channel_got(const struct channel *c, uint64_t seq)
+{
+	int slot = channel_waiting(c, seq);
+	/* Its turn may not have come. */
+	if (slot < 0 && !channel_is_empty(c))
+		return 0;
+	return slot >= 0 && c->slot[slot].n ? c->slot[slot].got : UINT64_MAX;
 }
 
 void channel_fail(struct channel *c, int error)

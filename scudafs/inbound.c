@@ -136,6 +136,7 @@ static int on_reply(struct relay *r, const struct frame *f, const uint8_t *p, si
 			relay_unpark(r, found);
 		if (slot >= 0) {
 			e = reply_to_slot(r, slot, f, p, n, b);
+			relay_tell_until(r, &a);
 		} else if (!found || n > found->size) {
 			b = b ? buffer_ref(b) : buffer_copy(p, n);
 			if (b) {
@@ -147,6 +148,7 @@ static int on_reply(struct relay *r, const struct frame *f, const uint8_t *p, si
 		}
 	}
 	pthread_mutex_unlock(&r->lock);
+	answers_send(&a);
 	if (!found) {
 		hop(HOP_MOUNT_GIVEN, f->seq);
 		return e;
@@ -305,14 +307,6 @@ static int on_data(struct relay *r, const struct frame *f, const uint8_t *p, siz
 	uint64_t id = f->ctx & 0x3ffff;
 	if (n == sizeof(*f))
 		return 0;
-	int slot = area_of(r, f);
-	if (slot == -2)
-		return EPROTO;
-	if (slot >= 0) {
-		memcpy(channel_area_at(r->channel, slot, f->seq), p + sizeof(*f), n - sizeof(*f));
-		channel_area_has(r->channel, slot, f->seq + (n - sizeof(*f)));
-		return 0;
-	}
 	b = b ? buffer_ref(b) : buffer_copy(p, n);
 	if (!b)
 		return ENOMEM;
@@ -485,31 +479,30 @@ static int check(struct relay *r, const struct frame *f)
 
 /* ---- straight into shared memory ---- */
 
-/* The first `have` bytes of a large frame are here: does its program wait for it at a place of its own? */
-static int direct_begin(struct relay *r, const struct frame *f, const uint8_t *p, size_t have)
+/* Where the next byte goes, and how many there; *room 0: the program has to make room. */
+static uint8_t *direct_place(const struct relay *r, size_t *room)
 {
-	size_t n = sizeof(*f) + f->head_len + (size_t)f->bulk_len, skip = 0;
-	uint8_t *to = NULL;
-	int slot = -1;
-	if (r->channel && f->kind == FRAME_DATA) {
-		slot = area_of(r, f);
-		if (slot == -2)
-			return EPROTO;
-		if (slot >= 0)
-			to = channel_area_at(r->channel, slot, f->seq);
-		skip = sizeof(*f);
-	} else if (r->channel && f->kind == FRAME_REPLY) {
-		pthread_mutex_lock(&r->lock);
-		slot = channel_waiting(r->channel, f->seq);
-		if (slot >= 0)
-			to = channel_begin(r->channel, slot, n);
-		pthread_mutex_unlock(&r->lock);
-	}
-	if (!to)
-		return 0;
-	memcpy(to, p + skip, have - skip);
-	r->direct = (struct direct){.frame = *f, .to = to + (have - skip), .left = n - have, .slot = slot};
-	return 0;
+	const struct direct *d = &r->direct;
+	uint64_t body = d->frame.head_len + d->frame.bulk_len;
+	*room = d->left;
+	if (d->frame.kind == FRAME_REPLY)
+		return d->to;
+	uint8_t *to = channel_area_at(r->channel, d->slot, d->frame.seq + body - d->left, room);
+	*room = *room < d->left ? *room : d->left;
+	return to;
+}
+
+bool inbound_stalled(const struct relay *r)
+{
+	size_t room = 1;
+	if (r->direct.left)
+		direct_place(r, &room);
+	return !room;
+}
+
+bool inbound_pending(const struct relay *r)
+{
+	return r->receive_len && r->direct.left && !inbound_stalled(r);
 }
 
 /* n more bytes are in place. */
@@ -520,46 +513,104 @@ static int direct_took(struct relay *r, size_t n)
 	size_t body = f.head_len + (size_t)f.bulk_len;
 	d->to += n;
 	d->left -= n;
-	if (f.kind == FRAME_DATA)
+	if (f.kind == FRAME_DATA) {
+		struct answers a;
+		answers_init(&a);
 		channel_area_has(r->channel, d->slot, f.seq + body - d->left);
+		pthread_mutex_lock(&r->lock);
+		r->read_at = clock_ms();
+		relay_tell_until(r, &a);
+		pthread_mutex_unlock(&r->lock);
+		answers_send(&a);
+	}
 	if (d->left)
 		return 0;
-	r->bulky = true;
 	if (f.kind == FRAME_REPLY)
 		return on_frame(r, &f, NULL, sizeof(f) + body, NULL);
 	atomic_fetch_add_explicit(&counters.frames_in, 1, memory_order_relaxed);
 	return 0;
 }
 
-/* Hands on the complete frames of the receive buffer; the start of one that does not fit there moves into
- * a buffer of its own. */
+/* Puts in place what has been received already, as far as there is room. Returns 0 or an errno; *used: the bytes. */
+static int direct_feed(struct relay *r, const uint8_t *p, size_t n, size_t *used)
+{
+	int e = 0;
+	*used = 0;
+	while (!e && r->direct.left && *used < n) {
+		size_t room;
+		uint8_t *to = direct_place(r, &room);
+		room = room < n - *used ? room : n - *used;
+		if (!room)
+			break;
+		memcpy(to, p + *used, room);
+		*used += room;
+		e = direct_took(r, room);
+	}
+	return e;
+}
+
+/* The header of data is here: does its program wait for it at a place of its own? */
+static int direct_data(struct relay *r, const struct frame *f)
+{
+	int slot = f->head_len + f->bulk_len ? area_of(r, f) : -1;
+	if (slot >= 0)
+		r->direct = (struct direct){.frame = *f, .left = f->head_len + (size_t)f->bulk_len, .slot = slot};
+	return slot == -2 ? EPROTO : 0;
+}
+
+/* The same for a large reply, of which `have` bytes are here. */
+static void direct_reply(struct relay *r, const struct frame *f, const uint8_t *p, size_t have)
+{
+	size_t n = sizeof(*f) + f->head_len + (size_t)f->bulk_len;
+	uint8_t *to = NULL;
+	pthread_mutex_lock(&r->lock);
+	int slot = channel_waiting(r->channel, f->seq);
+	if (slot >= 0)
+		to = channel_begin(r->channel, slot, n);
+	pthread_mutex_unlock(&r->lock);
+	if (!to)
+		return;
+	memcpy(to, p, have);
+	r->direct = (struct direct){.frame = *f, .to = to + have, .left = n - have, .slot = slot};
+}
+
+/* Hands on the complete frames of the receive buffer; the start of one that does not fit there moves to where it
+ * goes, or into a buffer of its own. */
 static int split(struct relay *r)
 {
-	size_t at = 0;
+	size_t at = 0, used;
 	int e = 0;
 	while (!e && r->receive_len - at >= sizeof(struct frame)) {
 		struct frame f;
 		memcpy(&f, r->receive + at, sizeof(f));
 		e = check(r, &f);
+		if (!e && r->channel && f.kind == FRAME_DATA)
+			e = direct_data(r, &f);
 		size_t n = sizeof(f) + f.head_len + (size_t)f.bulk_len, have = r->receive_len - at;
 		if (e)
 			break;
-		if (have >= n) {
-			r->bulky = false;
+		r->bulky = n > have && n > RECEIVE_BYTES / 4;
+		if (r->direct.left) {
+			at += sizeof(f);
+			e = direct_feed(r, r->receive + at, r->receive_len - at, &used);
+			at += used;
+			if (r->direct.left)
+				break;
+		} else if (have >= n) {
 			e = on_frame(r, &f, r->receive + at, n, NULL);
 			at += n;
-		} else if (n > RECEIVE_BYTES / 4) {
-			e = direct_begin(r, &f, r->receive + at, have);
-			at += r->direct.left ? have : 0;
-			if (e || r->direct.left)
+		} else if (r->bulky) {
+			if (r->channel && f.kind == FRAME_REPLY)
+				direct_reply(r, &f, r->receive + at, have);
+			at += have;
+			if (r->direct.left)
 				break;
 			r->large = buffer_create(n);
 			if (!r->large)
 				return ENOMEM;
-			memcpy(r->large->data, r->receive + at, have);
+			memcpy(r->large->data, r->receive + at - have, have);
 			r->large->len = have;
 			r->large_size = n;
-			at += have;
 		} else {
 			break;
 		}
@@ -568,6 +619,16 @@ static int split(struct relay *r)
 	if (at && r->receive_len)
 		memmove(r->receive, r->receive + at, r->receive_len);
 	return e;
+}
+
+/* There is room for what was received ahead of it. */
+static int resume(struct relay *r)
+{
+	size_t used;
+	int e = direct_feed(r, r->receive, r->receive_len, &used);
+	r->receive_len -= used;
+	memmove(r->receive, r->receive + used, r->receive_len);
+	return e || r->direct.left ? e : split(r);
 }
 
 static int finish_large(struct relay *r)
@@ -582,17 +643,41 @@ static int finish_large(struct relay *r)
 	return e;
 }
 
+/* Where to receive, and how many bytes; 0: not now. */
+static uint8_t *receive_place(struct relay *r, size_t *room)
+{
+	struct buffer *b = r->large;
+	if (r->direct.left) {
+		uint8_t *to = direct_place(r, room);
+		/* What was received ahead of it comes first. */
+		if (r->receive_len)
+			*room = 0;
+		return to;
+	}
+	*room = b ? r->large_size - b->len : RECEIVE_BYTES - r->receive_len;
+	/* After a large frame comes another one: then all but its header need not be copied. */
+	if (!b && r->bulky && !r->receive_len)
+		*room = PEEK;
+	return b ? b->data + b->len : r->receive + r->receive_len;
+}
+
 bool inbound_receive(struct relay *r)
 {
 	size_t total = 0;
+	bool resumed = false;
 	int e = 0;
 	for (int i = 0; i < READS_A_TURN && !e; i++) {
+		if (inbound_pending(r)) {
+			e = resume(r);
+			resumed = true;
+			continue;
+		}
 		struct buffer *b = r->large;
-		size_t direct = r->direct.left;
-		uint8_t *to = direct ? r->direct.to : b ? b->data + b->len : r->receive + r->receive_len;
-		size_t room = direct ? direct : b ? r->large_size - b->len : RECEIVE_BYTES - r->receive_len;
-		if (!direct && !b && r->bulky && !r->receive_len)
-			room = PEEK;        /* the rest need not be copied then */
+		bool direct = r->direct.left;
+		size_t room;
+		uint8_t *to = receive_place(r, &room);
+		if (!room)
+			break;
 		ssize_t n = stream_read(r->stream, to, room);
 		if (n == -EAGAIN)
 			break;
@@ -603,14 +688,14 @@ bool inbound_receive(struct relay *r)
 			break;
 		}
 		total += (size_t)n;
-		if (direct)
+		if (direct) {
 			e = direct_took(r, (size_t)n);
-		else if (b)
+			continue;
+		}
+		if (b)
 			b->len += (size_t)n;
 		else
 			r->receive_len += (size_t)n;
-		if (direct)
-			continue;
 		if (!b)
 			e = split(r);
 		else if (b->len == r->large_size)
@@ -634,7 +719,7 @@ bool inbound_receive(struct relay *r)
 	}
 	pthread_mutex_unlock(&r->lock);
 	answers_send(&a);
-	return total || e;
+	return total || e || resumed;
 }
 
 void inbound_finish(struct relay *r)

@@ -519,12 +519,12 @@ static void op_ioctl(fuse_req_t req, fuse_ino_t ino, unsigned int cmd, void *arg
 			answer_wait(&o->request, -ENOTSUP, NULL, 0);
 		return;
 	}
-	if (cmd == CTL_SENT && tree_is_session(ino, &server) && in_size >= sizeof(uint64_t)) {
-		uint64_t bulks;
-		memcpy(&bulks, in, sizeof(bulks));
+	if (cmd == CTL_UNTIL && tree_is_session(ino, &server) && in_size >= sizeof(struct ctl_until)) {
+		struct ctl_until until;
+		memcpy(&until, in, sizeof(until));
 		struct operation *o = operation_create(req, relay_id(r), answer_wait);
 		if (o)
-			relay_sent(r, bulks, &o->request);
+			relay_until(r, &until, &o->request);
 		return;
 	}
 	bool known = cmd == CTL_WAIT_256 || cmd == CTL_WAIT_1K || cmd == CTL_WAIT_4K || cmd == CTL_WAIT_16K;

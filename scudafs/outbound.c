@@ -144,23 +144,10 @@ static size_t wrote(struct relay *r, ssize_t n)
 	return 0;
 }
 
-/* Stretches of the arena have been sent: answers those that wait for it. */
-static void tell_sent(struct relay *r, struct answers *a)
-{
-	uint64_t sent = r->channel ? arena_sent(channel_arena(r->channel)) : 0;
-	for (struct request *q = r->parked, *next; q && sent; q = next) {
-		next = q->next == r->parked ? NULL : q->next;
-		if (q->state != PARK_SENT || q->offset > sent)
-			continue;
-		relay_unpark(r, q);
-		answers_add(a, q, 0);
-	}
-}
-
 /* Room has come: answers the writers that wait for it. */
 static void release(struct relay *r, struct answers *a)
 {
-	tell_sent(r, a);
+	relay_tell_until(r, a);
 	while (r->queue.bytes <= LIMIT_QUEUE) {
 		struct request *q = r->parked;
 		while (q && q->state != PARK_ROOM)
@@ -515,28 +502,6 @@ void relay_wait(struct relay *r, uint64_t batch, uint64_t seq, const void *p, si
 	q->wait = (struct ctl_wait){.batch = batch, .seq = seq};
 	pthread_mutex_lock(&r->lock);
 	enter(r, q, batch, p, n, NULL, &a);
-	pthread_mutex_unlock(&r->lock);
-	answers_send(&a);
-	relay_unref(r);
-}
-
-void relay_sent(struct relay *r, uint64_t bulks, struct request *q)
-{
-	struct answers a;
-	answers_init(&a);
-	relay_ref(r);
-	q->wait = (struct ctl_wait){0};
-	q->offset = bulks;
-	pthread_mutex_lock(&r->lock);
-	/* Who waits may have put there what no other has seen. */
-	if (!r->error)
-		outbound_drain(r, &a, 0);
-	if (r->error || !r->channel)
-		answers_add(&a, q, r->error ? -r->error : -EINVAL);
-	else if (arena_sent(channel_arena(r->channel)) >= bulks)
-		answers_add(&a, q, 0);
-	else
-		relay_park(r, q, PARK_SENT, &a);
 	pthread_mutex_unlock(&r->lock);
 	answers_send(&a);
 	relay_unref(r);

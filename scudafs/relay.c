@@ -118,6 +118,48 @@ void relay_fail(struct relay *r, int error, struct answers *a)
 	relay_wake(r);
 }
 
+/* Has it come true? `transfer` is the number of the wait, 0: stretches that are sent. */
+static bool is_true(const struct relay *r, const struct request *q)
+{
+	if (!q->transfer)
+		return arena_sent(channel_arena(r->channel)) >= q->offset;
+	return channel_has_answered(r->channel, q->transfer) || channel_got(r->channel, q->transfer) >= q->offset;
+}
+
+void relay_tell_until(struct relay *r, struct answers *a)
+{
+	for (struct request *q = r->parked, *next; q; q = next) {
+		next = q->next == r->parked ? NULL : q->next;
+		if (q->state != PARK_UNTIL || !is_true(r, q))
+			continue;
+		relay_unpark(r, q);
+		answers_add(a, q, 0);
+	}
+}
+
+void relay_until(struct relay *r, const struct ctl_until *u, struct request *q)
+{
+	struct answers a;
+	answers_init(&a);
+	relay_ref(r);
+	q->wait = (struct ctl_wait){0};
+	q->transfer = u->seq;
+	q->offset = u->count;
+	pthread_mutex_lock(&r->lock);
+	/* Who waits may have put there what nobody has seen. */
+	if (!r->error)
+		outbound_drain(r, &a, 0);
+	if (r->error || !r->channel)
+		answers_add(&a, q, r->error ? -r->error : -EINVAL);
+	else if (is_true(r, q))
+		answers_add(&a, q, 0);
+	else
+		relay_park(r, q, PARK_UNTIL, &a);
+	pthread_mutex_unlock(&r->lock);
+	answers_send(&a);
+	relay_unref(r);
+}
+
 void relay_wake(struct relay *r)
 {
 	uint64_t one = 1;
@@ -279,25 +321,36 @@ static void offer_channel(struct relay *r)
 		close(fd);
 }
 
-/* Waits for what there is to do: for a while it looks, at shared memory too, then it sleeps. `c`: the memory,
- * when there is room for what the program puts there. */
-static int await_events(struct relay *r, struct pollfd *p, struct channel *c, int timeout)
+/* What the session's thread looks for in shared memory. */
+struct look {
+	struct channel *c;          /* NULL: nothing */
+	bool takes;                 /* there is room for what the program puts there */
+	bool stalled;               /* data waits until the program has made room */
+};
+
+static bool is_there(const struct relay *r, const struct look *l)
+{
+	return l->c && ((l->takes && channel_has_news(l->c)) || (l->stalled && !inbound_stalled(r)));
+}
+
+/* Waits for what there is to do: for a while it looks, at shared memory too, then it sleeps. */
+static int await_events(struct relay *r, struct pollfd *p, const struct look *l, int timeout)
 {
 	int n;
 	while (!(n = poll(p, POLLED, 0)) && clock_us() < r->spin_until)
 		for (int i = 0; i < LOOKS; i++) {
-			if (c && channel_has_news(c))
+			if (is_there(r, l))
 				return 0;
 			spin_relax();
 		}
 	if (n)
 		return n;
-	if (c)
-		channel_sleeps(c, true);
-	if (!c || !channel_has_news(c))
+	if (l->c)
+		channel_sleeps(l->c, true);
+	if (!is_there(r, l))
 		n = poll(p, POLLED, timeout);
-	if (c)
-		channel_sleeps(c, false);
+	if (l->c)
+		channel_sleeps(l->c, false);
 	return n;
 }
 
@@ -310,10 +363,10 @@ static bool turn(struct relay *r)
 	bool over = r->closing || r->error;
 	bool offer = !over && r->asked && !r->channel;
 	r->asked &= !offer;
-	struct channel *c = r->channel && channel_is_used(r->channel) && r->queue.bytes <= LIMIT_QUEUE ?
-		r->channel : NULL;
+	struct look look = {.c = r->channel && channel_is_used(r->channel) ? r->channel : NULL,
+		.takes = r->queue.bytes <= LIMIT_QUEUE, .stalled = inbound_stalled(r)};
 	uint64_t now = clock_ms();
-	r->paused = !over && inbound_full(r, now);
+	r->paused = !over && (look.stalled || inbound_full(r, now));
 	int timeout = over ? 0 : next_time(r, now), broken = r->broken;
 	short events = (r->paused ? 0 : POLLIN) | (r->blocked ? POLLOUT : 0);
 	pthread_mutex_unlock(&r->lock);
@@ -324,10 +377,10 @@ static bool turn(struct relay *r)
 	struct pollfd p[POLLED] = {{.fd = events ? stream_fd(r->stream) : -1, .events = events},
 		{.fd = r->wake_fd, .events = POLLIN}, {.fd = r->pid_fd, .events = POLLIN},
 		{.fd = r->channel ? channel_fd(r->channel) : -1, .events = POLLIN}};
-	bool pending = (events & POLLIN) && stream_pending(r->stream);
+	bool pending = (events & POLLIN) && (stream_pending(r->stream) || inbound_pending(r));
 	int n = 0;
 	if (!pending)
-		n = await_events(r, p, c, timeout);
+		n = await_events(r, p, &look, timeout);
 	if (n < 0 && errno != EINTR)
 		log_warning("session %u: poll: %m", r->id);
 	if (p[1].revents) {

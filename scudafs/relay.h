@@ -86,8 +86,8 @@ void relay_wait(struct relay *r, uint64_t batch, uint64_t seq, const void *p, si
 void relay_aside(struct relay *r, const void *p, size_t n, struct request *q);
 /* The question for shared memory; answered with struct ctl_channel when the program can fetch it. */
 void relay_channel(struct relay *r, struct request *q);
-/* Answered when `bulks` stretches of the arena have been sent. */
-void relay_sent(struct relay *r, uint64_t bulks, struct request *q);
+/* Answered when it has come true. */
+void relay_until(struct relay *r, const struct ctl_until *u, struct request *q);
 /* The socket for that: does it exist; may it be made now, and has been? */
 bool relay_has_socket(unsigned id);
 bool relay_make_socket(unsigned id);

@@ -18,7 +18,7 @@
 #include "wire/stream.h"
 
 /* What a parked request waits for. */
-enum { PARK_NONE, PARK_OPEN, PARK_ORDER, PARK_ROOM, PARK_REPLY, PARK_DATA, PARK_UPCALL, PARK_CHANNEL, PARK_SENT };
+enum { PARK_NONE, PARK_OPEN, PARK_ORDER, PARK_ROOM, PARK_REPLY, PARK_DATA, PARK_UPCALL, PARK_CHANNEL, PARK_UNTIL };
 
 #define HELD_MOST (1ull << 30)      /* bytes from the server kept for a program that waits behind them */
 #define AHEAD_MOST (64u << 20)      /* bytes of batches kept whose turn has not come */
@@ -44,10 +44,10 @@ struct transfer {
 	struct queue queue;
 };
 
-/* A large frame that is received straight into shared memory. */
+/* A frame that is received straight into shared memory: a reply into its slot, data to where it is awaited. */
 struct direct {
 	struct frame frame;
-	uint8_t *to;
+	uint8_t *to;                /* of a reply */
 	size_t left;                /* bytes to come; 0: there is none */
 	int slot;
 };
@@ -132,6 +132,8 @@ void relay_unref(struct relay *r);
 void relay_park(struct relay *r, struct request *q, int state, struct answers *a);
 void relay_unpark(struct relay *r, struct request *q);
 bool relay_parked(const struct relay *r, int state);
+/* Answers those whose CTL_UNTIL has come true. */
+void relay_tell_until(struct relay *r, struct answers *a);
 /* The session is over: everybody parked is answered with it. The first error stays. */
 void relay_fail(struct relay *r, int error, struct answers *a);
 /* The session's thread has something to look at. */
@@ -155,4 +157,8 @@ bool inbound_receive(struct relay *r);
 bool inbound_full(const struct relay *r, uint64_t now);
 /* Under the lock: answers a wait whose reply is kept here already; false when it is not. */
 bool inbound_give(struct relay *r, struct request *q, struct answers *a);
+/* By the session's thread: is the next byte held up until the program has made room for it; and is there room for some
+ * that have been received already? */
+bool inbound_stalled(const struct relay *r);
+bool inbound_pending(const struct relay *r);
 void inbound_finish(struct relay *r);

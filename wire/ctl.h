@@ -43,7 +43,8 @@
  * arena and of a socket that wakes the mount. Any error: this session has none, and everything else works as
  * it does without.
  *
- * ioctl CTL_SENT: returns 0 when so many bulks of that memory have been sent, EAGAIN after TIME_PARK.
+ * ioctl CTL_UNTIL: returns 0 when so many stretches of the arena have been sent, or, with a `seq`, when so many
+ * bytes of the data of that wait have come to its slot's sink, or its answer has; EAGAIN after TIME_PARK.
  *
  * Errors of all of them: ECONNRESET the connection was lost, ETIMEDOUT the peer fell silent, ESHUTDOWN the
  * server ended the session (its BYE text is in the log), EPROTO bad bytes from either side, EINTR
@@ -96,5 +97,6 @@ struct ctl_channel {
 	uint32_t session;           /* out */
 };
 #define CTL_CHANNEL    _IOC(_IOC_READ | _IOC_WRITE, 'S', 5, sizeof(struct ctl_channel))
-#define CTL_SENT       _IOC(_IOC_WRITE, 'S', 6, sizeof(uint64_t))
+struct ctl_until { uint64_t seq, count; };
+#define CTL_UNTIL      _IOC(_IOC_WRITE, 'S', 6, sizeof(struct ctl_until))
 #define CTL_CHANNEL_NAME "%s/sessions/%u.channel"       /* of the mount's folder, and the session */

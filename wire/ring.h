@@ -19,7 +19,12 @@
  * ring_bulk names a stretch there that is a batch of its own: bytes of one record's bulk, no header. There
  * are RING_BULKS of them, the program moves `given`, the mount `sent` when it needs the bytes no longer; a
  * bulk's place is its number modulo RING_BULKS. The numbers of batches in them rise; those between them come
- * by the ring or by ctl. Who wants to sleep until `sent` has moved does so in an ioctl (CTL_SENT).
+ * by the ring or by ctl. Who wants to sleep until `sent` has moved does so in an ioctl (CTL_UNTIL).
+ *
+ * In place of an area a wait may name RING_SINK: then its slot says where in the arena the data goes, all `n`
+ * bytes of it at `at`, or, when `room` is not 0, around a stretch of so many bytes; there the program counts in
+ * `taken` what may be overwritten, and the mount, which has stopped for it, is woken as by the move of `head`.
+ * The slot's `got` counts the bytes that are there.
  *
  * Who finds `asleep` set after moving `head` or `given` clears it, and sends a byte through the socket that
  * came with the memory, if it was the one to clear it. `error` is an errno, or 0: the session is over.
@@ -58,7 +63,7 @@ struct ring_bulk {
 
 struct ring_segment {
 	uint32_t len;
-	uint8_t slot, area;                     /* number + 1, 0: none */
+	uint8_t slot, area;                     /* number + 1, 0: none; area: or RING_SINK */
 	uint16_t zero;
 	uint64_t batch;
 	uint64_t seq;                           /* with a slot: of the record that is answered there */
@@ -66,11 +71,15 @@ struct ring_segment {
 };
 _Static_assert(sizeof(struct ring_segment) == 32 && RING_BYTES % sizeof(struct ring_segment) == 0, "segment");
 
+#define RING_SINK 255
+
 enum { RING_ELSEWHERE = 1 };
 struct ring_slot {
 	_Alignas(64) _Atomic uint64_t done;     /* the last record answered here */
 	_Atomic uint64_t got;
 	uint32_t len, flags;
+	_Atomic uint64_t taken;                 /* this and what follows is the program's */
+	uint64_t at, n, room;
 	_Alignas(64) uint8_t bytes[];
 };
 _Static_assert(sizeof(struct ring_slot) == 64 && RING_LARGE_BYTES >= sizeof(struct ring_slot) +

@@ -132,10 +132,10 @@ static long call_ioctl(unsigned long request, uint8_t *arg)
 	op_init(&o, arg, _IOC_SIZE(request));
 	if (request == CTL_CHANNEL) {
 		relay_channel(relay, &o.q);
-	} else if (request == CTL_SENT) {
-		uint64_t bulks;
-		memcpy(&bulks, arg, sizeof bulks);
-		relay_sent(relay, bulks, &o.q);
+	} else if (request == CTL_UNTIL) {
+		struct ctl_until until;
+		memcpy(&until, arg, sizeof until);
+		relay_until(relay, &until, &o.q);
 	} else {
 		memcpy(&w, arg, sizeof w);
 		uint8_t *bytes = malloc(w.len + 1u);
@@ -354,9 +354,11 @@ static void place(void *to, uint64_t offset, const void *p, size_t n) { memcpy((
 static uint64_t exchange(uint32_t thread, unsigned rounds)
 {
 	static const uint64_t answers[] = {0, 100, 4000, 16000, 16300, 60000, 200000, LIMIT_REPLY - 1};
-	static const uint64_t transfers[] = {1, 300, 65536, 300001, LIMIT_REPLY};
+	static const uint64_t transfers[] = {1, 300, 65536, 300001, LIMIT_REPLY, sizeof pattern};
 	static const size_t bulks[] = {0, 0, 0, 10, 4000, 32768, 100000, 131072, 131073, 700000, 1 << 20, sizeof pattern};
-	uint8_t bytes[sizeof(struct frame) + sizeof(struct wish)], *to = malloc(LIMIT_REPLY);
+	uint8_t bytes[sizeof(struct frame) + sizeof(struct wish)], *own = malloc(sizeof pattern), *to = own;
+	uint64_t to_at = 0;
+	uint8_t *seen = arena_alloc(sizeof pattern, &to_at);
 	uint64_t sum = 0;
 	unsigned seed = thread;
 	struct answer a;
@@ -369,15 +371,17 @@ static uint64_t exchange(uint32_t thread, unsigned rounds)
 		size_t bulk = bulks[size < 62 ? size % 11 : 11];
 		if (kind == 0) {
 			uint64_t got = 0;
-			w.data = transfers[(unsigned)rand_r(&seed) % 5];
+			bool direct = seen && rand_r(&seed) % 3 == 0;
+			w.data = transfers[(unsigned)rand_r(&seed) % 6];
+			to = direct ? seen : own;
 			w.transfer = thread * 100000 + i;
 			fill(&r, bytes, FRAME_WAIT, &w);
 			memset(to, 0, w.data);
-			e = channel_wait_data(&r, w.transfer, w.data, place, to, &got, &a);
+			e = channel_wait_data(&r, w.transfer, w.data, direct ? to_at : 0, place, to, &got, &a);
 			if (e == -ENOTSUP || e == -EAGAIN) {
 				e = e == -ENOTSUP ? channel_send(&r) : 0;
 				for (long n; got < w.data && !e; got += n > 0 ? (uint64_t)n : 0) {
-					n = channel_read_data(w.transfer, got, to + got, w.data - got);
+					n = channel_read_data(w.transfer, got, to + got, w.data - got < LIMIT_REPLY ? w.data - got : LIMIT_REPLY);
 					e = n < 0 && n != -EAGAIN ? (int)n : 0;
 				}
 				e = e ? e : channel_await(r.seq, 0, &a);
@@ -404,7 +408,8 @@ static uint64_t exchange(uint32_t thread, unsigned rounds)
 		if (r.bulk_len)
 			sum += sum_of(r.bulk, r.bulk_len, 0);
 	}
-	free(to);
+	arena_free(seen, sizeof pattern, to_at);
+	free(own);
 	return e ? UINT64_MAX : sum;
 }
 
@@ -544,11 +549,22 @@ static const struct ring_segment bad[] = {
 	{.len = 40, .batch = 1, .slot = 1, .seq = 1, .area = 1},            /* a small one */
 	{.len = 40, .batch = 1, .slot = 1, .seq = 1, .area = 255},
 	{.len = 40, .batch = 1, .slot = RING_SLOTS, .seq = 1, .area = RING_SLOTS},
+	{.len = 40, .batch = 1, .slot = 1, .seq = 1, .area = RING_SINK},    /* a sink of no bytes */
+	{.len = 40, .batch = 1, .slot = 2, .seq = 1, .area = RING_SINK},    /* those of bad_sinks */
+	{.len = 40, .batch = 1, .slot = 3, .seq = 1, .area = RING_SINK},
+	{.len = 40, .batch = 1, .slot = 4, .seq = 1, .area = RING_SINK},
+	{.len = 40, .batch = 1, .slot = 5, .seq = 1, .area = RING_SINK},
 	{.len = 40, .batch = 1},                            /* good; its record is not */
 };
+static const struct { uint64_t at, n, room; } bad_sinks[] = {{LIMIT_ARENA, 1, 0}, {4096, UINT64_MAX, 0},
+	{LIMIT_ARENA - 4096, 1 << 20, 4097}, {UINT64_MAX, 1, 1}};
 START_TEST(test_bad_segment)
 {
 	uint8_t none[40] = {0};
+	for (unsigned i = 0; i < sizeof bad_sinks / sizeof *bad_sinks; i++) {
+		struct ring_slot *s = ring_slot_at(ring.memory, i + 1);
+		s->at = bad_sinks[i].at, s->n = bad_sinks[i].n, s->room = bad_sinks[i].room;
+	}
 	ring_copy_in(ring.memory, 0, &bad[_i], sizeof bad[_i]);
 	ring_copy_in(ring.memory, sizeof bad[_i], none, sizeof none);
 	atomic_store(&ring.control->head, sizeof bad[_i] + sizeof none);
@@ -607,7 +623,7 @@ START_TEST(test_arena)
 	ck_assert_ptr_nonnull(p[0]);
 	ck_assert_ptr_null(arena.free);
 	ck_assert_ptr_null(arena_alloc(4096, &again));
-	arena_free(p[0], LIMIT_ARENA - STAGING - sizeof pattern, again);
+	arena_free(p[0], LIMIT_ARENA - PINNED - sizeof pattern, again);
 }
 END_TEST
 
@@ -627,8 +643,8 @@ START_TEST(test_garbage)
 	for (unsigned i = 0; i < 20000; i++) {
 		uint64_t at = (uint64_t)rand_r(&seed) * 8;
 		uint64_t word = (uint64_t)rand_r(&seed) << (rand_r(&seed) % 40);
-		if (i % 80 == 0) {
-			uint64_t given = atomic_load(&ring.control->given);
+		uint64_t given = atomic_load(&ring.control->given);
+		if (i % 80 == 0 && given < RING_BULKS) {
 			*ring_bulk_at(ring.memory, given) = (struct ring_bulk){.batch = 1 + (i + 49) / 50, .at = word % 4096,
 				.len = word % 70000};
 			atomic_store(&ring.control->given, given + 1);
