@@ -207,9 +207,12 @@ static const char *expect(struct channel *c, const struct ring_segment *s)
 	bool sinks = s->area == RING_SINK;
 	const struct ring_slot *asked = slot_at(c, (unsigned)i);
 	uint64_t at = sinks ? asked->at : 0, n = sinks ? asked->n : 0, room = sinks ? asked->room : 0;
+	/* What is checked is the copy. */
+	atomic_signal_fence(memory_order_seq_cst);
 	if (sinks && (!n || at > LIMIT_ARENA || (room ? room : n) > LIMIT_ARENA - at))
 		return "a sink outside the arena";
-	if (s->area && !sinks && (area < RING_SMALL || area >= RING_SLOTS || area == i || area_is_taken(c, area)))
+	bool bad = area < RING_SMALL || area >= RING_SLOTS || area == i || area_is_taken(c, area);
+	if (s->area && !sinks && bad)
 		return "an area that is not free";
 	c->slot[i].seq = s->seq;
 	c->slot[i].transfer = s->transfer;
@@ -319,7 +322,8 @@ bool channel_has_answered(const struct channel *c, uint64_t seq)
 int channel_area(const struct channel *c, uint64_t transfer, uint64_t offset, size_t n, bool *ok)
 {
 	for (unsigned i = 0; i < RING_SLOTS; i++) {
-		if (!is_waiting(c, i) || (c->slot[i].area < 0 && !c->slot[i].n) || c->slot[i].transfer != transfer)
+		bool awaits = is_waiting(c, i) && (c->slot[i].area >= 0 || c->slot[i].n);
+		if (!awaits || c->slot[i].transfer != transfer)
 			continue;
 		uint64_t most = c->slot[i].n ? c->slot[i].n : RING_AREA;
 		*ok = offset == c->slot[i].got && n <= most - offset;

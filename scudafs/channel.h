@@ -60,8 +60,8 @@ int channel_area(const struct channel *c, uint64_t transfer, uint64_t offset, si
 uint8_t *channel_begin(struct channel *c, int slot, size_t n);
 /* The answer is there; with `elsewhere`, n bytes that the slot has no room for are to be fetched. */
 void channel_end(struct channel *c, int slot, size_t n, bool elsewhere);
-/* Where the slot's area, or sink, takes byte `offset` of its data, and how many there, *room, 0 for the time being; and
- * so many of its bytes are there. Without a lock. */
+/* Where the slot's area, or sink, takes byte `offset` of its data, and how many there, *room, 0 for the time
+ * being; and so many of its bytes are there. Without a lock. */
 uint8_t *channel_area_at(const struct channel *c, int slot, uint64_t offset, size_t *room);
 void channel_area_has(struct channel *c, int slot, uint64_t got);
 /* Bytes that have come for the wait seq; UINT64_MAX: it waits for none. */

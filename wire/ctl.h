@@ -43,8 +43,9 @@
  * arena and of a socket that wakes the mount. Any error: this session has none, and everything else works as
  * it does without.
  *
- * ioctl CTL_UNTIL: returns 0 when so many stretches of the arena have been sent, or, with a `seq`, when so many
- * bytes of the data of that wait have come to its slot's sink, or its answer has; EAGAIN after TIME_PARK.
+ * ioctl CTL_UNTIL: returns 0 when so many stretches of the arena have been sent, or, with a `seq`, when so
+ * many bytes of the data of that wait have come to its slot's sink, or its answer has; EAGAIN after
+ * TIME_PARK.
  *
  * Errors of all of them: ECONNRESET the connection was lost, ETIMEDOUT the peer fell silent, ESHUTDOWN the
  * server ended the session (its BYE text is in the log), EPROTO bad bytes from either side, EINTR

@@ -21,10 +21,10 @@
  * bulk's place is its number modulo RING_BULKS. The numbers of batches in them rise; those between them come
  * by the ring or by ctl. Who wants to sleep until `sent` has moved does so in an ioctl (CTL_UNTIL).
  *
- * In place of an area a wait may name RING_SINK: then its slot says where in the arena the data goes, all `n`
- * bytes of it at `at`, or, when `room` is not 0, around a stretch of so many bytes; there the program counts in
- * `taken` what may be overwritten, and the mount, which has stopped for it, is woken as by the move of `head`.
- * The slot's `got` counts the bytes that are there.
+ * In place of an area a wait may name RING_SINK: then its slot says where in the arena the data goes, all
+ * `n` bytes of it at `at`, or, when `room` is not 0, around a stretch of so many bytes; there the program
+ * counts in `taken` what may be overwritten, and the mount, which has stopped for it, is woken as by the move
+ * of `head`. The slot's `got` counts the bytes that are there.
  *
  * Who finds `asleep` set after moving `head` or `given` clears it, and sends a byte through the socket that
  * came with the memory, if it was the one to clear it. `error` is an errno, or 0: the session is over.
