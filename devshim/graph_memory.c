@@ -13,24 +13,7 @@
 #include "wire/cuda.h"
 #include "wire/limits.h"
 #include "cuda.calls.h"
-
-static CUresult begin(struct call *c, unsigned id, CUgraph g, const CUgraphNode *before, size_t n)
-{
-	CUresult r = call_begin(c, id);
-
-	if (r)
-		return r;
-	if (!put_handle(c, HANDLE_CUgraph, g))
-		return handle_error(HANDLE_CUgraph);
-	return put_nodes(c, before, n);
-}
-
-static CUresult done(struct call *c)
-{
-	CUresult r = call_wait(c);
-
-	return call_end(c, r);
-}
+#include "cuda.remote.h"
 
 /* ---- memory */
 
@@ -66,8 +49,13 @@ CUresult cuGraphAddMemAllocNode(CUgraphNode *phGraphNode, CUgraph hGraph, const 
 	size_t numDependencies, CUDA_MEM_ALLOC_NODE_PARAMS *p)
 {
 	struct call c;
-	CUresult r = begin(&c, CALL_cuGraphAddMemAllocNode, hGraph, dependencies, numDependencies);
+	CUresult r = call_begin(&c, CALL_cuGraphAddMemAllocNode);
 
+	if (r)
+		return r;
+	if (!put_handle(&c, HANDLE_CUgraph, hGraph))
+		return handle_error(HANDLE_CUgraph);
+	r = put_nodes(&c, dependencies, numDependencies);
 	if (r)
 		return r;
 	if (!phGraphNode || !p || (p->accessDescCount && !p->accessDescs) ||
@@ -92,38 +80,32 @@ CUresult cuGraphAddMemAllocNode(CUgraphNode *phGraphNode, CUgraph hGraph, const 
 	return r ? r : note(p->dptr, p->bytesize, p->poolProps.location.id);
 }
 
+/* The descriptions of the accesses are the caller's; NULL with a count: memory was short. */
+void get_alloc_node(struct call *c, CUDA_MEM_ALLOC_NODE_PARAMS *p)
+{
+	get_bytes(&c->in, &p->poolProps, sizeof p->poolProps);
+	if (p->poolProps.location.type == CU_MEM_LOCATION_TYPE_DEVICE)
+		p->poolProps.location.id = device_from_server(p->poolProps.location.id);
+	p->accessDescCount = get_array(&c->in, LIMIT_DEVICES);
+	CUmemAccessDesc *access = p->accessDescCount ? calloc(p->accessDescCount, sizeof *access) : NULL;
+	for (size_t i = 0; i < p->accessDescCount; i++) {
+		CUmemAccessDesc a = {.location = get_location(c)};
+
+		a.flags = (CUmemAccess_flags)get_i64(&c->in);
+		if (access)
+			access[i] = a;
+	}
+	p->accessDescs = access;
+	p->bytesize = get_u64(&c->in);
+	p->dptr = get_u64(&c->in);
+}
+
 CUresult cuGraphMemAllocNodeGetParams(CUgraphNode hNode, CUDA_MEM_ALLOC_NODE_PARAMS *params_out)
 {
 	CUDA_MEM_ALLOC_NODE_PARAMS p = {0};
-	CUmemAccessDesc *access = NULL;
-	struct call c;
-	CUresult r = call_begin(&c, CALL_cuGraphMemAllocNodeGetParams);
+	CUresult r = remote_cuGraphMemAllocNodeGetParams(hNode, params_out ? &p : NULL);
+	void *access = (void *)p.accessDescs;
 
-	if (r)
-		return r;
-	if (!params_out)
-		return CUDA_ERROR_INVALID_VALUE;
-	if (!put_handle(&c, HANDLE_CUgraphNode, hNode))
-		return handle_error(HANDLE_CUgraphNode);
-	r = call_wait(&c);
-	if (!r) {
-		get_bytes(&c.in, &p.poolProps, sizeof p.poolProps);
-		if (p.poolProps.location.type == CU_MEM_LOCATION_TYPE_DEVICE)
-			p.poolProps.location.id = device_from_server(p.poolProps.location.id);
-		p.accessDescCount = get_array(&c.in, LIMIT_DEVICES);
-		access = p.accessDescCount ? calloc(p.accessDescCount, sizeof *access) : NULL;
-		for (size_t i = 0; i < p.accessDescCount; i++) {
-			CUmemAccessDesc a = {.location = get_location(&c)};
-
-			a.flags = (CUmemAccess_flags)get_i64(&c.in);
-			if (access)
-				access[i] = a;
-		}
-		p.bytesize = get_u64(&c.in);
-		p.dptr = get_u64(&c.in);
-		p.accessDescs = access;
-	}
-	r = call_end(&c, r);
 	if (!r && p.accessDescCount && (!access || !node_keep(hNode, access)))
 		r = CUDA_ERROR_OUT_OF_MEMORY;
 	if (r)
@@ -152,7 +134,7 @@ static CUresult use(const CUDA_BATCH_MEM_OP_NODE_PARAMS *p)
 	return r;
 }
 
-static CUresult put_memops(struct call *c, const CUDA_BATCH_MEM_OP_NODE_PARAMS *p)
+CUresult put_memop_node(struct call *c, const CUDA_BATCH_MEM_OP_NODE_PARAMS *p)
 {
 	struct context *current = context_current();
 	CUcontext ctx = p->ctx ? p->ctx : current ? current->handle : NULL;
@@ -166,53 +148,35 @@ static CUresult put_memops(struct call *c, const CUDA_BATCH_MEM_OP_NODE_PARAMS *
 	return CUDA_SUCCESS;
 }
 
-CUresult cuGraphAddBatchMemOpNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies,
-	size_t numDependencies, const CUDA_BATCH_MEM_OP_NODE_PARAMS *nodeParams)
+/* The operations are the caller's; NULL: memory was short. */
+void get_memop_node(struct call *c, CUDA_BATCH_MEM_OP_NODE_PARAMS *p)
 {
-	struct call c;
-	CUresult r = use(nodeParams);
+	p->ctx = get_handle(c, HANDLE_CUcontext);
+	p->count = (unsigned)get_array(&c->in, LIMIT_ARRAY);
+	p->paramArray = calloc((size_t)p->count + 1, sizeof *p->paramArray);
+	for (unsigned i = 0; i < p->count; i++) {
+		CUstreamBatchMemOpParams one = {0};
 
-	if (!r && !phGraphNode)
-		r = CUDA_ERROR_INVALID_VALUE;
-	if (!r)
-		r = begin(&c, CALL_cuGraphAddBatchMemOpNode, hGraph, dependencies, numDependencies);
-	if (!r)
-		r = put_memops(&c, nodeParams);
-	if (r)
-		return r;
-	r = call_wait(&c);
-	if (!r)
-		*phGraphNode = get_handle(&c, HANDLE_CUgraphNode);
-	return call_end(&c, r);
+		get_bytes(&c->in, &one, sizeof one);
+		if (p->paramArray)
+			p->paramArray[i] = one;
+	}
+	p->flags = (unsigned)get_u64(&c->in);
+}
+
+CUresult cuGraphAddBatchMemOpNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies,
+	size_t numDependencies, const CUDA_BATCH_MEM_OP_NODE_PARAMS *p)
+{
+	CUresult r = use(p);
+
+	return r ? r : remote_cuGraphAddBatchMemOpNode(phGraphNode, hGraph, dependencies, numDependencies, p);
 }
 
 CUresult cuGraphBatchMemOpNodeGetParams(CUgraphNode hNode, CUDA_BATCH_MEM_OP_NODE_PARAMS *nodeParams_out)
 {
 	CUDA_BATCH_MEM_OP_NODE_PARAMS p = {0};
-	struct call c;
-	CUresult r = call_begin(&c, CALL_cuGraphBatchMemOpNodeGetParams);
+	CUresult r = remote_cuGraphBatchMemOpNodeGetParams(hNode, nodeParams_out ? &p : NULL);
 
-	if (r)
-		return r;
-	if (!nodeParams_out)
-		return CUDA_ERROR_INVALID_VALUE;
-	if (!put_handle(&c, HANDLE_CUgraphNode, hNode))
-		return handle_error(HANDLE_CUgraphNode);
-	r = call_wait(&c);
-	if (!r) {
-		p.ctx = get_handle(&c, HANDLE_CUcontext);
-		p.count = (unsigned)get_array(&c.in, LIMIT_ARRAY);
-		p.paramArray = calloc((size_t)p.count + 1, sizeof *p.paramArray);
-		for (unsigned i = 0; i < p.count; i++) {
-			CUstreamBatchMemOpParams one = {0};
-
-			get_bytes(&c.in, &one, sizeof one);
-			if (p.paramArray)
-				p.paramArray[i] = one;
-		}
-		p.flags = (unsigned)get_u64(&c.in);
-	}
-	r = call_end(&c, r);
 	if (!r && (!p.paramArray || !node_keep(hNode, p.paramArray)))
 		r = CUDA_ERROR_OUT_OF_MEMORY;
 	if (r)
@@ -222,33 +186,17 @@ CUresult cuGraphBatchMemOpNodeGetParams(CUgraphNode hNode, CUDA_BATCH_MEM_OP_NOD
 	return r;
 }
 
-CUresult cuGraphBatchMemOpNodeSetParams(CUgraphNode hNode, const CUDA_BATCH_MEM_OP_NODE_PARAMS *nodeParams)
+CUresult cuGraphBatchMemOpNodeSetParams(CUgraphNode hNode, const CUDA_BATCH_MEM_OP_NODE_PARAMS *p)
 {
-	struct call c;
-	CUresult r = use(nodeParams);
+	CUresult r = use(p);
 
-	if (!r)
-		r = call_begin(&c, CALL_cuGraphBatchMemOpNodeSetParams);
-	if (r)
-		return r;
-	if (!put_handle(&c, HANDLE_CUgraphNode, hNode))
-		return handle_error(HANDLE_CUgraphNode);
-	r = put_memops(&c, nodeParams);
-	return r ? r : done(&c);
+	return r ? r : remote_cuGraphBatchMemOpNodeSetParams(hNode, p);
 }
 
 CUresult cuGraphExecBatchMemOpNodeSetParams(
-	CUgraphExec hGraphExec, CUgraphNode hNode, const CUDA_BATCH_MEM_OP_NODE_PARAMS *nodeParams)
+	CUgraphExec hGraphExec, CUgraphNode hNode, const CUDA_BATCH_MEM_OP_NODE_PARAMS *p)
 {
-	struct call c;
-	CUresult r = use(nodeParams);
+	CUresult r = use(p);
 
-	if (!r)
-		r = call_begin(&c, CALL_cuGraphExecBatchMemOpNodeSetParams);
-	if (r)
-		return r;
-	if (!put_handle(&c, HANDLE_CUgraphExec, hGraphExec) || !put_handle(&c, HANDLE_CUgraphNode, hNode))
-		return CUDA_ERROR_INVALID_VALUE;
-	r = put_memops(&c, nodeParams);
-	return r ? r : done(&c);
+	return r ? r : remote_cuGraphExecBatchMemOpNodeSetParams(hGraphExec, hNode, p);
 }

@@ -64,22 +64,13 @@ static CUresult ask_upcall(CUgraphNode h, struct node *n)
 {
 	void (*run)(void *);
 	void *arg;
-	uint64_t id = 0;
-	struct call c;
-	CUresult r = call_begin(&c, CALL_cuGraphHostNodeGetParams);
+	CUDA_HOST_NODE_PARAMS known = {0};
+	CUresult r = remote_cuGraphHostNodeGetParams(h, &known);
 
-	if (r)
-		return r;
-	if (!put_handle(&c, HANDLE_CUgraphNode, h))
-		return handle_error(HANDLE_CUgraphNode);
-	r = call_wait(&c);
-	if (!r)
-		id = get_u64(&c.in);
-	r = call_end(&c, r);
 	if (r && r != CUDA_ERROR_INVALID_VALUE)
 		return r;
 	n->asked = true;
-	if (!r && upcall_find(id, &run, &arg) && !host_function_of(run, arg, &n->host))
+	if (!r && upcall_find((uintptr_t)known.userData, &run, &arg) && !host_function_of(run, arg, &n->host))
 		n->copy_is_host = copy_of_upcall(run, arg, &n->copy);
 	return CUDA_SUCCESS;
 }
@@ -143,29 +134,39 @@ static CUresult done(struct call *c)
 
 /* ---- host functions */
 
+/* What travels of a host node is the upcall's id, in place of the data. */
+CUresult put_host_node(struct call *c, const CUDA_HOST_NODE_PARAMS *p)
+{
+	put_u64(&c->out, (uintptr_t)p->userData);
+	return CUDA_SUCCESS;
+}
+
+void get_host_node(struct call *c, CUDA_HOST_NODE_PARAMS *p)
+{
+	p->userData = (void *)(uintptr_t)get_u64(&c->in);
+}
+
 static CUresult add_upcall(
 	CUgraphNode *node, CUgraph g, const CUgraphNode *before, size_t count, uint64_t id, struct node **n)
 {
-	struct call c;
-	CUresult r = call_begin(&c, CALL_cuGraphAddHostNode);
+	CUDA_HOST_NODE_PARAMS p = {.userData = (void *)(uintptr_t)id};
+	CUresult r = remote_cuGraphAddHostNode(node, g, before, count, &p);
 
-	if (r)
-		return r;
-	if (!put_handle(&c, HANDLE_CUgraph, g))
-		return handle_error(HANDLE_CUgraph);
-	r = put_nodes(&c, before, count);
-	put_u64(&c.out, id);
-	return r ? r : added(&c, node, n);
+	*n = r ? NULL : node_of(*node);
+	return r || *n ? r : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
 static CUresult set_upcall(CUgraphExec e, CUgraphNode node, uint64_t id)
 {
+	CUDA_HOST_NODE_PARAMS p = {.userData = (void *)(uintptr_t)id};
 	struct call c;
-	CUresult r = call_begin(&c, e ? CALL_cuGraphExecHostNodeSetParams : CALL_cuGraphHostNodeSetParams);
 
+	if (e)
+		return remote_cuGraphExecHostNodeSetParams(e, node, &p);
+	CUresult r = call_begin(&c, CALL_cuGraphHostNodeSetParams);
 	if (r)
 		return r;
-	if ((e && !put_handle(&c, HANDLE_CUgraphExec, e)) || !put_handle(&c, HANDLE_CUgraphNode, node))
+	if (!put_handle(&c, HANDLE_CUgraphNode, node))
 		return CUDA_ERROR_INVALID_VALUE;
 	put_u64(&c.out, id);
 	return done(&c);

@@ -148,56 +148,17 @@ CUresult serve_cuGraphKernelNodeGetParams_v2(struct exec *x)
 	return CUDA_SUCCESS;
 }
 
-/* [graph, dependencies, upcall] */
-CUresult serve_cuGraphAddHostNode(struct exec *x)
+/* A host node: [upcall]. */
+void exec_get_host_node(struct exec *x, CUDA_HOST_NODE_PARAMS *p)
 {
-	CUgraph g = exec_handle(x, HANDLE_CUgraph);
-	CUDA_HOST_NODE_PARAMS p = {.fn = host_upcall};
-	CUgraphNode *nodes, node = NULL;
-	size_t n;
-
-	if (!get_nodes(x, &nodes, &n))
-		return SERVE_BAD;
-	p.userData = (void *)(uintptr_t)get_u64(&x->in);
-	if (!get_end(&x->in))
-		return SERVE_BAD;
-	if (x->bad_handle)
-		return x->handle_code;
-	CUresult r = drv.cuGraphAddHostNode(&node, g, n ? nodes : NULL, n, &p);
-
-	if (!r)
-		exec_put_handle(x, HANDLE_CUgraphNode, node);
-	return r;
+	p->fn = host_upcall;
+	p->userData = (void *)(uintptr_t)get_u64(&x->in);
 }
 
-/* [executable, node, upcall] */
-CUresult serve_cuGraphExecHostNodeSetParams(struct exec *x)
+/* Any other function of ours is none of the program's. */
+void exec_put_host_node(struct exec *x, const CUDA_HOST_NODE_PARAMS *p)
 {
-	CUgraphExec e = exec_handle(x, HANDLE_CUgraphExec);
-	CUgraphNode node = exec_handle(x, HANDLE_CUgraphNode);
-	CUDA_HOST_NODE_PARAMS p = {.fn = host_upcall, .userData = (void *)(uintptr_t)get_u64(&x->in)};
-
-	if (!get_end(&x->in))
-		return SERVE_BAD;
-	return x->bad_handle ? x->handle_code : drv.cuGraphExecHostNodeSetParams(e, node, &p);
-}
-
-/* [node] -> [upcall] */
-CUresult serve_cuGraphHostNodeGetParams(struct exec *x)
-{
-	CUgraphNode node = exec_handle(x, HANDLE_CUgraphNode);
-	CUDA_HOST_NODE_PARAMS p = {0};
-
-	if (!get_end(&x->in))
-		return SERVE_BAD;
-	if (x->bad_handle)
-		return x->handle_code;
-	CUresult r = drv.cuGraphHostNodeGetParams(node, &p);
-
-	/* Any other function of ours is none of the program's. */
-	if (!r)
-		put_u64(&x->out, p.fn == host_upcall ? (uintptr_t)p.userData : 0);
-	return r;
+	put_u64(&x->out, p->fn == host_upcall ? (uintptr_t)p->userData : 0);
 }
 
 /* [node] -> [the struct's bytes, arrays of both sides] */

@@ -51,109 +51,44 @@ CUresult serve_cuGraphAddMemAllocNode(struct exec *x)
 	return r;
 }
 
-/* [node] -> [properties, access, bytes, address] */
-CUresult serve_cuGraphMemAllocNodeGetParams(struct exec *x)
+/* [properties, access, bytes, address] */
+void exec_put_alloc_node(struct exec *x, const CUDA_MEM_ALLOC_NODE_PARAMS *p)
 {
-	CUgraphNode node = exec_handle(x, HANDLE_CUgraphNode);
-	CUDA_MEM_ALLOC_NODE_PARAMS p = {0};
+	CUmemPoolProps props = p->poolProps;
+	size_t n = p->accessDescs ? p->accessDescCount : 0;
 
-	if (!get_end(&x->in))
-		return SERVE_BAD;
-	if (x->bad_handle)
-		return x->handle_code;
-	CUresult r = drv.cuGraphMemAllocNodeGetParams(node, &p);
-
-	if (r)
-		return r;
-	if (!p.accessDescs)
-		p.accessDescCount = 0;
-	p.poolProps.win32SecurityAttributes = NULL;
-	put_bytes(&x->out, &p.poolProps, sizeof p.poolProps);
-	put_array(&x->out, p.accessDescCount);
-	for (size_t i = 0; i < p.accessDescCount; i++) {
-		put_bytes(&x->out, &p.accessDescs[i].location, sizeof p.accessDescs[i].location);
-		put_i64(&x->out, p.accessDescs[i].flags);
+	props.win32SecurityAttributes = NULL;
+	put_bytes(&x->out, &props, sizeof props);
+	put_array(&x->out, n);
+	for (size_t i = 0; i < n; i++) {
+		put_bytes(&x->out, &p->accessDescs[i].location, sizeof p->accessDescs[i].location);
+		put_i64(&x->out, p->accessDescs[i].flags);
 	}
-	put_u64(&x->out, p.bytesize);
-	put_u64(&x->out, p.dptr);
-	return r;
+	put_u64(&x->out, p->bytesize);
+	put_u64(&x->out, p->dptr);
 }
 
-/* ---- values written and waited for */
+/* ---- values written and waited for: [context, an array of operations, flags] */
 
-static bool get_memops(struct exec *x, CUDA_BATCH_MEM_OP_NODE_PARAMS *p)
+void exec_get_memop_node(struct exec *x, CUDA_BATCH_MEM_OP_NODE_PARAMS *p)
 {
 	p->ctx = exec_handle(x, HANDLE_CUcontext);
 	p->count = (unsigned)get_array(&x->in, LIMIT_ARRAY);
 	p->paramArray = exec_alloc(x, ((size_t)p->count + 1) * sizeof *p->paramArray);
+	if (!p->paramArray)
+		x->in.bad = true;
 	for (unsigned i = 0; p->paramArray && i < p->count; i++)
 		get_bytes(&x->in, &p->paramArray[i], sizeof *p->paramArray);
 	p->flags = (unsigned)get_u64(&x->in);
-	return p->paramArray && get_end(&x->in);
 }
 
-/* [graph, dependencies, operations: context, array, flags] */
-CUresult serve_cuGraphAddBatchMemOpNode(struct exec *x)
+void exec_put_memop_node(struct exec *x, const CUDA_BATCH_MEM_OP_NODE_PARAMS *p)
 {
-	CUgraph g = exec_handle(x, HANDLE_CUgraph);
-	CUDA_BATCH_MEM_OP_NODE_PARAMS p;
-	CUgraphNode *nodes, node = NULL;
-	size_t n;
-
-	if (!get_nodes(x, &nodes, &n) || !get_memops(x, &p))
-		return SERVE_BAD;
-	if (x->bad_handle)
-		return x->handle_code;
-	CUresult r = drv.cuGraphAddBatchMemOpNode(&node, g, n ? nodes : NULL, n, &p);
-
-	if (!r)
-		exec_put_handle(x, HANDLE_CUgraphNode, node);
-	return r;
-}
-
-/* [node] -> [operations] */
-CUresult serve_cuGraphBatchMemOpNodeGetParams(struct exec *x)
-{
-	CUgraphNode node = exec_handle(x, HANDLE_CUgraphNode);
-	CUDA_BATCH_MEM_OP_NODE_PARAMS p = {0};
-
-	if (!get_end(&x->in))
-		return SERVE_BAD;
-	if (x->bad_handle)
-		return x->handle_code;
-	CUresult r = drv.cuGraphBatchMemOpNodeGetParams(node, &p);
-
-	if (r)
-		return r;
-	exec_put_handle(x, HANDLE_CUcontext, p.ctx);
-	put_array(&x->out, p.count);
-	for (unsigned i = 0; i < p.count; i++)
-		put_bytes(&x->out, &p.paramArray[i], sizeof *p.paramArray);
-	put_u64(&x->out, p.flags);
-	return r;
-}
-
-/* [node, operations] */
-CUresult serve_cuGraphBatchMemOpNodeSetParams(struct exec *x)
-{
-	CUgraphNode node = exec_handle(x, HANDLE_CUgraphNode);
-	CUDA_BATCH_MEM_OP_NODE_PARAMS p;
-
-	if (!get_memops(x, &p))
-		return SERVE_BAD;
-	return x->bad_handle ? x->handle_code : drv.cuGraphBatchMemOpNodeSetParams(node, &p);
-}
-
-/* [executable, node, operations] */
-CUresult serve_cuGraphExecBatchMemOpNodeSetParams(struct exec *x)
-{
-	CUgraphExec e = exec_handle(x, HANDLE_CUgraphExec);
-	CUgraphNode node = exec_handle(x, HANDLE_CUgraphNode);
-	CUDA_BATCH_MEM_OP_NODE_PARAMS p;
-
-	if (!get_memops(x, &p))
-		return SERVE_BAD;
-	return x->bad_handle ? x->handle_code : drv.cuGraphExecBatchMemOpNodeSetParams(e, node, &p);
+	exec_put_handle(x, HANDLE_CUcontext, p->ctx);
+	put_array(&x->out, p->count);
+	for (unsigned i = 0; i < p->count; i++)
+		put_bytes(&x->out, &p->paramArray[i], sizeof *p->paramArray);
+	put_u64(&x->out, p->flags);
 }
 
 /* ---- conditions, and child graphs that are moved */

@@ -18,7 +18,7 @@
 #define OPTIONAL        /* may be NULL */
 #define OPAQUE          /* the pointer's value itself is sent */
 #define UNSENT          /* does not travel */
-#define VIA(codec)      /* put_codec and get_codec, written by hand, know how */
+#define VIA(codec)      /* put_codec and get_codec, and exec_ both in the server, by hand, know how */
 #define RAW             /* a struct sent as its bytes although it holds a pointer, which means nothing on
                          * Linux */
 #define ORDINAL(path)   /* a sent struct whose CUmemLocation at .path (empty: itself) holds a device

@@ -331,11 +331,12 @@ CUresult cuGraphMemsetNodeGetParams(CUgraphNode hNode, CUDA_MEMSET_NODE_PARAMS *
 		ANYTIME SINCE(10000);
 CUresult cuGraphMemsetNodeSetParams(CUgraphNode hNode, const CUDA_MEMSET_NODE_PARAMS *nodeParams)
 		ANYTIME SINCE(10000);
-CUresult cuGraphAddHostNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies,
-		size_t numDependencies, const CUDA_HOST_NODE_PARAMS *nodeParams)
-		HAND ANYTIME SINCE(10000);
-CUresult cuGraphHostNodeGetParams(CUgraphNode hNode, CUDA_HOST_NODE_PARAMS *nodeParams)
-		HAND ANYTIME SINCE(10000);
+CUresult cuGraphAddHostNode(CUgraphNode *phGraphNode, CUgraph hGraph,
+		const CUgraphNode *dependencies COUNT(numDependencies) OPTIONAL,
+		size_t numDependencies, const CUDA_HOST_NODE_PARAMS *nodeParams VIA(host_node))
+		SHIM ANYTIME SINCE(10000);
+CUresult cuGraphHostNodeGetParams(CUgraphNode hNode, CUDA_HOST_NODE_PARAMS *nodeParams VIA(host_node))
+		SHIM ANYTIME SINCE(10000);
 CUresult cuGraphHostNodeSetParams(CUgraphNode hNode, const CUDA_HOST_NODE_PARAMS *nodeParams)
 		HAND ANYTIME SINCE(10000);
 CUresult cuGraphAddChildGraphNode(CUgraphNode *phGraphNode, CUgraph hGraph,
@@ -376,19 +377,19 @@ CUresult cuGraphExternalSemaphoresWaitNodeGetParams(CUgraphNode hNode,
 CUresult cuGraphExternalSemaphoresWaitNodeSetParams(CUgraphNode hNode,
 		const CUDA_EXT_SEM_WAIT_NODE_PARAMS *nodeParams)
 		UNSUPPORTED("graphics and video interoperability") ANYTIME SINCE(11020);
-CUresult cuGraphAddBatchMemOpNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode
-		*dependencies, size_t numDependencies, const CUDA_BATCH_MEM_OP_NODE_PARAMS *nodeParams)
-		HAND ANYTIME SINCE(11070);
-CUresult cuGraphBatchMemOpNodeGetParams(CUgraphNode hNode, CUDA_BATCH_MEM_OP_NODE_PARAMS *nodeParams_out)
-		HAND ANYTIME SINCE(11070);
-CUresult cuGraphBatchMemOpNodeSetParams(CUgraphNode hNode, const CUDA_BATCH_MEM_OP_NODE_PARAMS
-		*nodeParams) HAND ANYTIME SINCE(11070);
-CUresult cuGraphExecBatchMemOpNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode, const
-		CUDA_BATCH_MEM_OP_NODE_PARAMS *nodeParams) HAND ANYTIME SINCE(11070);
+CUresult cuGraphAddBatchMemOpNode(CUgraphNode *phGraphNode, CUgraph hGraph,
+		const CUgraphNode *dependencies COUNT(numDependencies) OPTIONAL, size_t numDependencies,
+		const CUDA_BATCH_MEM_OP_NODE_PARAMS *nodeParams VIA(memop_node)) SHIM ANYTIME SINCE(11070);
+CUresult cuGraphBatchMemOpNodeGetParams(CUgraphNode hNode,
+		CUDA_BATCH_MEM_OP_NODE_PARAMS *nodeParams_out VIA(memop_node)) SHIM ANYTIME SINCE(11070);
+CUresult cuGraphBatchMemOpNodeSetParams(CUgraphNode hNode,
+		const CUDA_BATCH_MEM_OP_NODE_PARAMS *nodeParams VIA(memop_node)) SHIM ANYTIME SINCE(11070);
+CUresult cuGraphExecBatchMemOpNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode,
+		const CUDA_BATCH_MEM_OP_NODE_PARAMS *nodeParams VIA(memop_node)) SHIM ANYTIME SINCE(11070);
 CUresult cuGraphAddMemAllocNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies,
 		size_t numDependencies, CUDA_MEM_ALLOC_NODE_PARAMS *nodeParams) HAND ANYTIME SINCE(11040);
-CUresult cuGraphMemAllocNodeGetParams(CUgraphNode hNode, CUDA_MEM_ALLOC_NODE_PARAMS *params_out) HAND
-		ANYTIME SINCE(11040);
+CUresult cuGraphMemAllocNodeGetParams(CUgraphNode hNode,
+		CUDA_MEM_ALLOC_NODE_PARAMS *params_out VIA(alloc_node)) SHIM ANYTIME SINCE(11040);
 CUresult cuGraphAddMemFreeNode(CUgraphNode *phGraphNode, CUgraph hGraph,
 		const CUgraphNode *dependencies COUNT(numDependencies) OPTIONAL,
 		size_t numDependencies, CUdeviceptr dptr) ANYTIME SINCE(11040);
@@ -435,8 +436,8 @@ CUresult cuGraphExecMemcpyNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNod
 CUresult cuGraphExecMemsetNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode,
 		const CUDA_MEMSET_NODE_PARAMS *memsetParams, CUcontext ctx) ANYTIME SINCE(10020);
 CUresult cuGraphExecHostNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode,
-		const CUDA_HOST_NODE_PARAMS *nodeParams)
-		HAND ANYTIME SINCE(10020);
+		const CUDA_HOST_NODE_PARAMS *nodeParams VIA(host_node))
+		SHIM ANYTIME SINCE(10020);
 CUresult cuGraphExecChildGraphNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode, CUgraph childGraph)
 		ANYTIME SINCE(11010);
 CUresult cuGraphExecEventRecordNodeSetEvent(CUgraphExec hGraphExec, CUgraphNode hNode, CUevent event)

@@ -152,10 +152,21 @@ def absent(c, out):
         out.append(f"{head};\n{head}\n{{\n\t(void)x;\n\tabort();\n}}")
 
 
+def absent_codecs(out):
+    """The same of codecs that are written by hand."""
+    for name, p, sent in describe.codecs(calls):
+        const, other = ("const ", "") if sent else ("", "const ")
+        client, server = (f"CUresult put_{name}", "get") if sent else (f"void get_{name}", "put")
+        out.append(f"{client}(struct call *c, {const}{p.type} *p)\n{{\n\t(void)c;\n\t(void)p;\n\tabort();\n}}")
+        head = f"void exec_{server}_{name}(struct exec *x, {other}{p.type} *p)"
+        out.append(f"{head};\n{head}\n{{\n\t(void)x;\n\t(void)p;\n\tabort();\n}}")
+
+
 prefix = sys.argv[1] if len(sys.argv) > 1 else "cuda"
 types = describe.Types(open(f"wire/{prefix}_types.h").read())
 out, rows = [], []
 api, calls = describe.parse(f"wire/{prefix}.h", types)
+absent_codecs(out)
 for c in calls:
     absent(c, out)
     if not c.hand and "SERVE" not in c.words and case(c, out):

@@ -250,6 +250,17 @@ def parse(path, types):
     return api, calls
 
 
+def codecs(calls):
+    """The codecs that are written by hand (VIA): name, a parameter that has it, and whether that is sent."""
+    found = {}
+    for c in calls:
+        for p in c.params:
+            if not c.hand and p.has("VIA"):
+                found.setdefault((p.words["VIA"], p.mode), p)
+    for (name, mode), p in sorted(found.items(), key=lambda item: item[0]):
+        yield name, p, mode == "via-in"
+
+
 def exports(calls):
     """All exported symbols with the call that they belong to."""
     for c in calls:

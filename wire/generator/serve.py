@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The server's side of a call: how its dispatch decodes it, calls the driver, and encodes the answer."""
-from generator.describe import counted
+from generator.describe import codecs, counted
 from generator.text import HEAD, function, lines
 
 BAD = ("\treturn SERVE_BAD;",)
@@ -103,12 +103,12 @@ class Body:
         return n
 
     def via_in(self, p):
-        self.read(f"{p.type} {p.name}_ = {{0}};", f"get_{p.words['VIA']}(x, &{p.name}_);")
+        self.read(f"{p.type} {p.name}_ = {{0}};", f"exec_get_{p.words['VIA']}(x, &{p.name}_);")
         return f"&{p.name}_"
 
     def via_out(self, p):
         self.read(f"{p.type} {p.name}_ = {{0}};")
-        self.answer(f"put_{p.words['VIA']}(x, &{p.name}_);")
+        self.answer(f"exec_put_{p.words['VIA']}(x, &{p.name}_);")
         return f"&{p.name}_"
 
     def array_in(self, p):
@@ -199,6 +199,9 @@ def gen_serve_c(api, calls, types):
     print(HEAD + f'#include "server/exec.h"\n#include "wire/limits.h"\n#include "{api.prefix}.calls.h"\n')
     if not api.plain:
         print(f'#include "server/{api.prefix}.h"\n')
+    for name, p, sent in codecs(calls):
+        verb, const = ("get", "") if sent else ("put", "const ")
+        print(f"void exec_{verb}_{name}(struct exec *x, {const}{p.type} *p);\n")
     rows = []
     for c in calls:
         if c.cls in ("LOCAL", "UNSUPPORTED", "SAME"):

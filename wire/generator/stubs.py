@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The client's side of a call: how a stub encodes it, sends it, and decodes the answer."""
-from generator.describe import counted
+from generator.describe import codecs, counted
 from generator.text import HEAD, flavour, function, indent, lines, unused
 
 
@@ -174,6 +174,10 @@ def body(api, c):
 
 def gen_remote_h(api, calls, types):
     print(HEAD + f'#pragma once\n#include "wire/{api.prefix}_types.h"\n')
+    print("struct call;")
+    for name, p, sent in codecs(calls):
+        print(f"CUresult put_{name}(struct call *c, const {p.type} *p);" if sent else
+              f"void get_{name}(struct call *c, {p.type} *p);")
     for c in calls:
         if not c.hand and c.asked_by_shim:
             print(f"{api.result} remote_{c.name}({c.args});")
