@@ -211,8 +211,8 @@ static const char *expect(struct channel *c, const struct ring_segment *s)
 	atomic_signal_fence(memory_order_seq_cst);
 	if (sinks && (!n || at > LIMIT_ARENA || (room ? room : n) > LIMIT_ARENA - at))
 		return "a sink outside the arena";
-	bool bad = area < RING_SMALL || area >= RING_SLOTS || area == i || area_is_taken(c, area);
-	if (s->area && !sinks && bad)
+	bool large = s->area && !sinks;
+	if (large && (area < RING_SMALL || area >= RING_SLOTS || area == i || area_is_taken(c, area)))
 		return "an area that is not free";
 	c->slot[i].seq = s->seq;
 	c->slot[i].transfer = s->transfer;

@@ -152,6 +152,15 @@ static void step_ring(uint64_t *state)
 		s.seq = next(state) % 8 ? me.seq : odd(state);
 		s.area = next(state) % 3 ? 0 : (uint8_t)(RING_SMALL + next(state) % 6);
 		s.transfer = next(state) % 5;
+		if (next(state) % 3 == 0 && s.slot <= RING_SLOTS) {
+			struct ring_slot *slot = ring_slot_at(me.memory, s.slot - 1u);
+
+			s.area = RING_SINK;
+			slot->at = next(state) % 4 ? next(state) % LIMIT_ARENA : odd(state);
+			slot->n = next(state) % 4 ? next(state) % 100000 : odd(state);
+			slot->room = next(state) % 2 ? next(state) % 5000 : odd(state);
+			atomic_store(&slot->taken, next(state) % 2 ? 0 : odd(state));
+		}
 	}
 	if (next(state) % 40 == 0)
 		s.len = (uint32_t)odd(state);
@@ -178,7 +187,7 @@ static void step_stretch(uint64_t *state)
 static void step_ctl(uint64_t *state)
 {
 	static _Thread_local uint8_t room[70000];
-	static const unsigned long requests[] = {CTL_WAIT_256, CTL_WAIT_1K, CTL_WAIT_4K, CTL_WAIT_16K, CTL_CHANNEL, CTL_SENT};
+	static const unsigned long requests[] = {CTL_WAIT_256, CTL_WAIT_1K, CTL_WAIT_4K, CTL_WAIT_16K, CTL_CHANNEL, CTL_UNTIL};
 	static const int64_t places[] = {0, CTL_POST(1), CTL_DATA(1, 0), CTL_REPLY(1), CTL_UPCALL, CTL_ASIDE};
 	struct ctl_wait w = {.batch = next(state) % 2 ? me.batch + 1 : odd(state),
 		.seq = next(state) % 2 ? me.seq : odd(state), .len = (uint32_t)odd(state)};
