@@ -65,12 +65,13 @@ void nvml_driver_version(char *out, size_t cap)
 		*out = 0;
 }
 
-bool nvml_free_memory(const char *pci_bus_id, uint64_t *free_bytes)
+bool nvml_free_memory(unsigned index, const char *pci_bus_id, uint64_t *free_bytes)
 {
 	nvmlMemory_t m = {0};
 	nvmlDevice_t device;
 
-	if (!ready || !*pci_bus_id || nvml.nvmlDeviceGetHandleByPciBusId_v2(pci_bus_id, &device) ||
+	if (!nvml.nvmlInit_v2 || (*pci_bus_id ? nvml.nvmlDeviceGetHandleByPciBusId_v2(pci_bus_id, &device) :
+				     nvml.nvmlDeviceGetHandleByIndex_v2(index, &device)) ||
 	    nvml.nvmlDeviceGetMemoryInfo(device, &m))
 		return false;
 	*free_bytes = m.free;
@@ -170,7 +171,7 @@ static bool sibling(unsigned pid)
 	return parent == (unsigned)getppid();
 }
 
-unsigned nvml_computing(unsigned *pids, unsigned room)
+unsigned nvml_computing(struct computing *list, unsigned room)
 {
 	DIR *d = opendir("/proc");
 	struct dirent *e;
@@ -186,7 +187,7 @@ unsigned nvml_computing(unsigned *pids, unsigned room)
 		if (client == pid || !sibling(pid) || !nvml_program(pid, name, sizeof name))
 			continue;
 		if (n < room)
-			pids[n] = client;
+			list[n] = (struct computing){pid, client};
 		n++;
 	}
 	if (d)

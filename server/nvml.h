@@ -24,16 +24,19 @@ void nvml_translate_processes(void);
 void nvml_open_soft(void);
 /* "580.159.04", or "". */
 void nvml_driver_version(char *out, size_t cap);
-/* Free bytes of the GPU at that PCI bus id ("0000:00:06.0"). */
-bool nvml_free_memory(const char *pci_bus_id, uint64_t *free_bytes);
+/* Free bytes of the GPU at that PCI bus id ("0000:00:06.0"), or, of one on no bus, with that index. */
+bool nvml_free_memory(unsigned index, const char *pci_bus_id, uint64_t *free_bytes);
 /* The process that a session's process works for: the program's pid as its hello told it, or `pid` itself
  * when that is no session of this server. */
 unsigned nvml_client_pid(unsigned pid);
 /* The name of the program that a session's process computes for; false when it computes for none. */
 bool nvml_program(unsigned pid, char *name, size_t cap);
-/* The programs that sessions of this server compute for; how many there are, of which at most `room` are in
- * `pids`. */
-unsigned nvml_computing(unsigned *pids, unsigned room);
+/* A session's process and the program that it computes for. */
+struct computing {
+	unsigned pid, client;
+};
+/* Those of this server; how many there are, of which at most `room` are in `list`. */
+unsigned nvml_computing(struct computing *list, unsigned room);
 /* The process of the session that works for a client, else `client` itself. */
 unsigned nvml_session_pid(unsigned client);
 /* Makes this process, a session's, known to nvml_client_pid, and, when it computes, the program's name (else

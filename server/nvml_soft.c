@@ -3,14 +3,18 @@
  * temperature, and says so.
  *
  * Thread rule: any thread; the driver is loaded. */
+#include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "server/driver.h"
 #include "server/nvml.h"
+#include "server/soft/usage.h"
 #include "wire/limits.h"
 
 void nvml_fill_missing(void);
@@ -170,15 +174,79 @@ static nvmlReturn_t capability(nvmlDevice_t device, int *major, int *minor)
 	return NVML_SUCCESS;
 }
 
-/* The device's memory is each session's own share of the host's: of a session that only asks, all is free. */
+/* The bytes of each device that a process uses, as it tells them (server/soft/usage.h). */
+static bool usage_of(unsigned pid, uint64_t used[USAGE_DEVICES])
+{
+	static const char wanted[] = "/memfd:" USAGE_FILE;
+	char path[64], target[64];
+	bool found = false;
+	struct dirent *e;
+	DIR *d;
+
+	snprintf(path, sizeof path, "/proc/%u/fd", pid);
+	d = opendir(path);
+	while (d && !found && (e = readdir(d))) {
+		ssize_t n = readlinkat(dirfd(d), e->d_name, target, sizeof target - 1);
+
+		if (n < (ssize_t)strlen(wanted) || strncmp(target, wanted, strlen(wanted)))
+			continue;
+		int fd = openat(dirfd(d), e->d_name, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+		const size_t bytes = USAGE_DEVICES * sizeof *used;
+
+		found = fd >= 0 && pread(fd, used, bytes, 0) == (ssize_t)bytes;
+		if (fd >= 0)
+			close(fd);
+	}
+	if (d)
+		closedir(d);
+	return found;
+}
+
+/* The sessions that compute on a device; how many there are. Where there is one device, it is the one of all; of
+ * several a session computes on those whose memory it uses. */
+static unsigned computing(CUdevice d, nvmlProcessInfo_t *infos, unsigned room)
+{
+	struct computing list[LIMIT_SESSIONS];
+	unsigned devices, there = nvml_computing(list, LIMIT_SESSIONS), n = 0;
+
+	if (there > LIMIT_SESSIONS)
+		there = LIMIT_SESSIONS;
+	if (d >= USAGE_DEVICES || count(&devices))
+		return 0;
+	for (unsigned i = 0; i < there; i++) {
+		uint64_t used[USAGE_DEVICES] = {0};
+		bool known = usage_of(list[i].pid, used);
+
+		if (devices > 1 && !used[d])
+			continue;
+		if (n < room)
+			infos[n] = (nvmlProcessInfo_t){
+				.pid = list[i].client,
+				.usedGpuMemory = known ? used[d] : (unsigned long long)NVML_VALUE_NOT_AVAILABLE,
+				.gpuInstanceId = UINT32_MAX,
+				.computeInstanceId = UINT32_MAX,
+			};
+		n++;
+	}
+	return n;
+}
+
+/* Each session has as much as the device has; so what all use together may be more, and then all is used. */
 static nvmlReturn_t memory(nvmlDevice_t device, nvmlMemory_t *m)
 {
+	nvmlProcessInfo_t infos[LIMIT_SESSIONS];
+	uint64_t used = 0;
 	size_t total;
 	CUdevice d;
 
 	if (!m || !ordinal_of(device, &d) || drv.cuDeviceTotalMem_v2(&total, d))
 		return NVML_ERROR_INVALID_ARGUMENT;
-	*m = (nvmlMemory_t){.total = total, .free = total};
+	for (unsigned i = computing(d, infos, LIMIT_SESSIONS); i--;)
+		if (infos[i].usedGpuMemory <= total - used)
+			used += infos[i].usedGpuMemory;
+		else if (infos[i].usedGpuMemory != (unsigned long long)NVML_VALUE_NOT_AVAILABLE)
+			used = total;
+	*m = (nvmlMemory_t){.total = total, .free = total - used, .used = used};
 	return NVML_SUCCESS;
 }
 
@@ -192,7 +260,8 @@ static nvmlReturn_t memory_v2(nvmlDevice_t device, nvmlMemory_v2_t *m)
 	if (!r) {
 		m->total = old.total;
 		m->free = old.free;
-		m->used = m->reserved = 0;
+		m->used = old.used;
+		m->reserved = 0;
 	}
 	return r;
 }
@@ -208,30 +277,16 @@ static nvmlReturn_t no_processes(nvmlDevice_t device, unsigned *n, nvmlProcessIn
 	return NVML_SUCCESS;
 }
 
-/* The sessions that compute; how much of its own memory each has is not known here. Which device of several a
- * session uses is not either. */
 static nvmlReturn_t processes(nvmlDevice_t device, unsigned *n, nvmlProcessInfo_t *infos)
 {
-	unsigned pids[LIMIT_SESSIONS], devices, there, room;
+	unsigned room;
 	CUdevice d;
 
 	if (!n || !ordinal_of(device, &d))
 		return NVML_ERROR_INVALID_ARGUMENT;
 	room = infos ? *n : 0;
-	there = count(&devices) || devices > 1 ? 0 : nvml_computing(pids, LIMIT_SESSIONS);
-	if (there > LIMIT_SESSIONS)
-		there = LIMIT_SESSIONS;
-	*n = there;
-	if (there > room)
-		return NVML_ERROR_INSUFFICIENT_SIZE;
-	for (unsigned i = 0; i < there; i++)
-		infos[i] = (nvmlProcessInfo_t){
-			.pid = pids[i],
-			.usedGpuMemory = (unsigned long long)NVML_VALUE_NOT_AVAILABLE,
-			.gpuInstanceId = UINT32_MAX,
-			.computeInstanceId = UINT32_MAX,
-		};
-	return NVML_SUCCESS;
+	*n = computing(d, infos, room);
+	return *n > room ? NVML_ERROR_INSUFFICIENT_SIZE : NVML_SUCCESS;
 }
 
 static nvmlReturn_t process_name(unsigned pid, char *out, unsigned length)

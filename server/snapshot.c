@@ -113,13 +113,12 @@ static uint64_t memory_available(void)
 
 static uint64_t free_bytes(const struct snapshot *s, const struct device *d)
 {
-	uint64_t n;
+	uint64_t n, most = s->soft ? memory_available() : d->total;
 
-	if (s->soft)
-		n = memory_available();
-	else if (!nvml_free_memory(d->pci, &n))
+	if (!nvml_free_memory((unsigned)(d - s->device), d->pci, &n))
 		n = d->total;
-	return n < d->total ? n : d->total;
+	most = most < d->total ? most : d->total;
+	return n < most ? n : most;
 }
 
 /* Where there are very many devices, their values have no room. */

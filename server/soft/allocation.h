@@ -72,6 +72,8 @@ uint64_t range_reserve(size_t bytes, size_t align, uint64_t wish);
 int range_map(uint64_t p, size_t bytes, int fd, uint64_t offset);
 bool range_release(uint64_t p, size_t bytes);
 bool range_reserved(uint64_t p, size_t bytes);
+/* From now on the bytes used on each device are counted there (usage.h), where others see them. */
+void memory_show(_Atomic uint64_t *where);
 /* May another `bytes` be used on that device? Counts them when they may. */
 bool memory_charge(int device, size_t bytes);
 void memory_uncharge(int device, size_t bytes);

@@ -29,7 +29,8 @@
 uint64_t soft_mem_base, soft_mem_end;
 static uint64_t middle; /* end of the half for allocations */
 static size_t limit; /* bytes per device */
-static size_t used[ALLOCATION_DEVICES];
+static _Atomic uint64_t unshown[ALLOCATION_DEVICES];
+static _Atomic uint64_t *used = unshown; /* bytes per device */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 /* Live allocations, sorted by address. */
@@ -74,6 +75,15 @@ int soft_mem_init(size_t bytes)
 	}
 	pthread_mutex_unlock(&lock);
 	return r;
+}
+
+void memory_show(_Atomic uint64_t *where)
+{
+	pthread_mutex_lock(&lock);
+	for (int d = 0; d < ALLOCATION_DEVICES; d++)
+		where[d] = used[d];
+	used = where;
+	pthread_mutex_unlock(&lock);
 }
 
 /* Index of the first allocation that ends past p. */

@@ -2,6 +2,7 @@
 /* Start-up and options of the software device, handles, and the state of each calling thread.
  *
  * Thread rule: see state.h; everything here but state_init and thread_self is called with the lock held. */
+#include "server/soft/allocation.h"
 #include "server/soft/state.h"
 #include <errno.h>
 #include <stdlib.h>
@@ -13,7 +14,10 @@
 #include "server/soft/logs.h"
 #include "server/soft/memory.h"
 #include "server/soft/stream.h"
+#include "server/soft/usage.h"
 #include "wire/log.h"
+
+_Static_assert(USAGE_DEVICES == ALLOCATION_DEVICES, "what is counted is told");
 
 #define MEMORY_MOST (4ull << 30)
 #define WORKERS_MOST 256
@@ -246,6 +250,9 @@ CUresult state_init(void)
 			soft.workers = engine_workers();
 			if (!contexts_init())
 				result = CUDA_ERROR_OUT_OF_MEMORY;
+			_Atomic uint64_t *shown = usage_open();
+			if (shown)
+				memory_show(shown);
 		}
 		if (!result) {
 			pthread_atfork(NULL, NULL, forked_child);

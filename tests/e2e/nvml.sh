@@ -15,9 +15,9 @@ expect holder 20 ready
 holder=$(pgrep -P "${pid[holder]}" hold || echo "${pid[holder]}")
 listed()
 {
-	contains "$mnt/gpu0/sessions" "^$holder - .*hold"
+	contains "$mnt/gpu0/sessions" "^$holder [0-9]\{7\} .*hold"
 }
-within 5 listed || fail "process $holder is not in gpu0/sessions: $(cat "$mnt/gpu0/sessions")"
+within 5 listed || fail "process $holder is not in gpu0/sessions with its megabyte: $(cat "$mnt/gpu0/sessions")"
 run_program nvml >"$work/nvml.out" 2>&1 || fail "nvml beside a program: $(cat "$work/nvml.out")"
 tell holder
 expect holder 10 right
