@@ -5,12 +5,12 @@
 #include "server/soft/event.h"
 #include <errno.h>
 #include <fcntl.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <time.h>
 #include <unistd.h>
 #include "server/soft/capture.h"
+#include "server/soft/process.h"
 
 static void event_finish(struct object *o)
 {
@@ -57,13 +57,15 @@ void event_signal(struct event *e, uint64_t record)
 
 bool event_reached(const struct event *e, uint64_t record)
 {
-	return e->page->done >= record || (e->page->recorder && kill(e->page->recorder, 0) && errno == ESRCH);
+	uint64_t recorder = e->page->recorder;
+	return e->page->done >= record || (recorder && process_gone(recorder));
 }
 
 static CUresult record_shared(struct event *e, struct stream *s)
 {
+	/* First the name: who sees the record waits for this process, and not for the last one, which may be gone. */
+	e->page->recorder = process_name();
 	struct work w = {.type = WORK_SIGNAL, .shared = {object_ref(e), atomic_fetch_add(&e->page->recorded, 1) + 1}};
-	e->page->recorder = getpid();
 	uint64_t record = w.shared.record;
 	CUresult r = stream_submit(s, &w, NULL);
 	if (r)

@@ -10,7 +10,7 @@ struct capture;
 /* A page of a file without a name. Records are numbered by whoever makes one; `done` is the highest that is over. */
 struct event_page {
 	_Atomic uint64_t recorded, done;
-	_Atomic int recorder; /* the process of the newest record */
+	_Atomic uint64_t recorder; /* the process of the newest record (process.h); 0: none */
 };
 struct event {
 	struct object object;

@@ -5,6 +5,7 @@
  *
  * Thread rule: each part says what its threads do. */
 #include <pthread.h>
+#include <signal.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -111,7 +112,7 @@ static void linking(void)
 	size_t n;
 	OK(cuLinkCreate_v2(2, o, v, &l));
 	OK(cuLinkAddData_v2(l, CU_JIT_INPUT_PTX, caller, sizeof caller, "caller", 0, NULL, NULL));
-	IS(cuLinkComplete(l, &image, &n), CUDA_ERROR_INVALID_PTX);
+	IS(cuLinkComplete(l, &image, &n), CUDA_ERROR_INVALID_SOURCE);
 	CHECK(strlen(log) > 0);
 	OK(cuLinkAddData_v2(l, CU_JIT_INPUT_PTX, callee, sizeof callee, "callee", 0, NULL, NULL));
 	OK(cuLinkComplete(l, &image, &n));
@@ -509,11 +510,63 @@ static void resets(void)
 	IS(cuDevicePrimaryCtxRelease_v2(0), CUDA_ERROR_INVALID_CONTEXT);
 }
 
+/* ---- an event of a process that dies before it has come so far, and that nobody waits for */
+
+static void for_ever(void *unused)
+{
+	(void)unused;
+	pause();
+}
+
+static void event_of_the_dead(int from, pid_t child)
+{
+	CUipcEventHandle h;
+	CUevent e;
+	CHECK(read(from, &h, sizeof h) == sizeof h);
+	OK(cuIpcOpenEventHandle(&e, h));
+	IS(cuEventQuery(e), CUDA_ERROR_NOT_READY);
+	kill(child, SIGKILL);
+	for (int k = 0; cuEventQuery(e); k++) {
+		CHECK(k < 500);
+		nanosleep(&(struct timespec){0, 10000000}, NULL);
+	}
+	OK(cuEventSynchronize(e));
+	OK(cuEventDestroy_v2(e));
+	CHECK(waitpid(child, NULL, 0) == child);
+}
+
+/* Before this process has a device: a child may have one of its own then. */
+static pid_t start_recorder(int *from)
+{
+	int fd[2];
+	CHECK(!pipe(fd));
+	pid_t child = fork();
+	CHECK(child >= 0);
+	*from = fd[0];
+	if (child) {
+		close(fd[1]);
+		return child;
+	}
+	CUipcEventHandle h;
+	CUevent e;
+	device_up();
+	OK(cuEventCreate(&e, CU_EVENT_INTERPROCESS | CU_EVENT_DISABLE_TIMING));
+	OK(cuLaunchHostFunc(NULL, for_ever, NULL));
+	OK(cuEventRecord(e, NULL));
+	OK(cuIpcGetEventHandle(&h, e));
+	CHECK(write(fd[1], &h, sizeof h) == sizeof h);
+	pause();
+	_exit(0);
+}
+
 int main(void)
 {
+	int from;
+	pid_t recorder = start_recorder(&from);
 	ctx = device_up();
 	add = function(add_ptx, "add");
 	warm_up();
+	event_of_the_dead(from, recorder);
 	vmm();
 	linking();
 	arrays();
