@@ -13,10 +13,14 @@ step() # FILE STEPS HOW
 	at_most 30 "$bin/scudafs" run --mount "$mnt" --stats="$work/$1" -- "$progs/iteration" "$2" "$3" || fail "iteration $2 $3"
 }
 step warm 1 read
-for how in none read; do
+# On a machine with much else to do the device falls so far behind that a host function has to wait for room: that
+# happens, but not three times in a row.
+ten_steps_are_free() # none | read
+{
+	local how=$1
 	step few 2 $how
 	step more 12 $how
-	python3 - "$work/few" "$work/more" $how <<-'PY' || fail "$how"
+	python3 - "$work/few" "$work/more" $how <<-'PY'
 		import json, sys
 		few, more = (json.load(open(f)) for f in sys.argv[1:3])
 		want = {"cuMemcpyDtoH_v2": 10} if sys.argv[3] == "read" else {}
@@ -29,6 +33,9 @@ for how in none read; do
 		assert more["calls"]["cuLaunchKernel"] - few["calls"]["cuLaunchKernel"] == 120
 		assert more["post"] - few["post"] >= 270 and more["local"] - few["local"] >= 500 and more["cached"] - few["cached"] >= 200
 	PY
+}
+for how in none read; do
+	ten_steps_are_free $how || ten_steps_are_free $how || ten_steps_are_free $how || fail "$how"
 done
 
 # The start. A trace shows what came before the first kernel; the first run of a program teaches the server its module.
