@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Host memory that the application calls pinned: ordinary memory of the program, or of the arena that its
  * mount sees (arena.h), noted in the range table. Copies from and to it behave as with pinned memory because
- * copy.c says so; kernels reach it once it is in use in place (mirror.h), which asking for its device pointer
- * brings about.
+ * copy.c says so; kernels reach it once it is in use in place (mirror.h), which the flag Mapped or asking for its
+ * device pointer brings about.
  *
  * Thread rule: any thread. */
 #include <errno.h>
@@ -15,6 +15,7 @@
 #include "devshim/range.h"
 #include "devshim/work.h"
 #include "wire/cuda.h"
+#include "wire/log.h"
 #include "cuda.remote.h"
 
 #define ALLOC_FLAGS (CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP | CU_MEMHOSTALLOC_WRITECOMBINED)
@@ -24,10 +25,11 @@
 
 #define ARENA_LEAST ((size_t)128 << 10) /* smaller copies go through the ring, wherever their bytes are */
 
-/* Memory that the mount sees, where there is any: copies to the device then leave from where they lie. */
-static void *pinned_alloc(size_t n, uint64_t *arena)
+/* Memory that the mount sees, where there is any: copies to the device then leave from where they lie. Memory for kernels is
+ * private, so that its written pages can be told (watch.h). */
+static void *pinned_alloc(size_t n, bool mapped, uint64_t *arena)
 {
-	void *p = n >= ARENA_LEAST ? arena_alloc(n, arena) : NULL;
+	void *p = n >= ARENA_LEAST && !mapped ? arena_alloc(n, arena) : NULL;
 
 	if (p)
 		return p;
@@ -62,7 +64,7 @@ CUresult cuMemHostAlloc(void **pp, size_t bytesize, unsigned int Flags)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	mapped -= mapped % page;
 	uint64_t arena = 0;
-	void *p = pinned_alloc(mapped, &arena);
+	void *p = pinned_alloc(mapped, Flags & CU_MEMHOSTALLOC_DEVICEMAP, &arena);
 
 	errno = saved;
 	if (!p)
@@ -81,6 +83,9 @@ CUresult cuMemHostAlloc(void **pp, size_t bytesize, unsigned int Flags)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	}
 	*pp = p;
+	/* Kernels may find it through other memory. What cannot be had in place still serves for copies; the call that asks for its address tells. */
+	if (Flags & CU_MEMHOSTALLOC_DEVICEMAP && mirror_use(range.base))
+		log_warning("kernels cannot use the %zu bytes of mapped memory at %p", bytesize, p);
 	return CUDA_SUCCESS;
 }
 

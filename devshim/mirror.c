@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The program's side of memory that it shares with the GPU (wire/mirror.h). Nothing watches the memory:
- * before work is sent each range is compared with what was last agreed on, and after work is known to be done
- * the server compares its own.
+/* The program's side of memory that it shares with the GPU (wire/mirror.h). Before work is
+ * sent, what the program may have written (watch.h) is compared with what was last agreed on; after work is known to be
+ * done the server compares its own.
  *
  * Thread rule: `lock` guards the list, and is held over an exchange, so that exchanges of several threads
  * reach the server in the order in which they change what is agreed on. A thread that holds it calls nothing
@@ -19,6 +19,7 @@
 #include "devshim/copy.h"
 #include "devshim/function.h"
 #include "devshim/process.h"
+#include "devshim/watch.h"
 #include "wire/limits.h"
 #include "wire/log.h"
 #include "wire/mirror.h"
@@ -32,7 +33,9 @@ struct mirror {
 	size_t size;
 	uint8_t *agreed;
 	bool managed;
+	bool ours; /* pinned memory that nobody else can have mapped */
 	const void *owner; /* of managed memory: its context or library */
+	struct watch watch;
 };
 
 _Atomic unsigned mirror_count, mirror_told, mirror_seen;
@@ -89,6 +92,10 @@ static CUresult add(const struct mirror *made)
 	}
 	*m = *made;
 	m->agreed = p;
+	if (m->managed || m->ours)
+		watch_open(&m->watch, m->base, m->size, !m->managed);
+	else
+		watch_none(&m->watch, m->base, m->size);
 	m->next = first;
 	first = m;
 	bytes += m->size;
@@ -129,6 +136,7 @@ static void forget(struct mirror *m)
 		if (from < to)
 			range_unmap(from, to - from);
 	}
+	watch_close(&m->watch);
 	munmap(m->agreed, m->size);
 	bytes -= m->size;
 	atomic_fetch_sub(&mirror_count, 1);
@@ -178,6 +186,7 @@ CUresult mirror_use(uint64_t p)
 	copy_drain();
 	m.base = range.base;
 	m.size = range.size;
+	m.ours = range.kind == RANGE_HOST && !range.arena;
 	pthread_mutex_lock(&making);
 	if (range_find(p, &range) && !range.mirrored) {
 		r = begin(&c, MIRROR_MAKE, m.base);
@@ -302,6 +311,21 @@ static CUresult send_piece(struct mirror *m, size_t from, size_t n, bool wait)
 	return r;
 }
 
+/* What differs among the bytes [from, to) of a range. */
+static CUresult send_changed(struct mirror *m, size_t from, size_t to, bool wait)
+{
+	CUresult r = CUDA_SUCCESS;
+	size_t n;
+
+	while (!r && from < to) {
+		from = mirror_changed(memory(m), m->agreed, to, from, MIRROR_PIECE, &n);
+		if (n)
+			r = send_piece(m, from, n, wait);
+		from += n;
+	}
+	return r;
+}
+
 CUresult mirror_send_changed(bool wait)
 {
 	int saved = errno;
@@ -311,14 +335,13 @@ CUresult mirror_send_changed(bool wait)
 	r = kept;
 	kept = CUDA_SUCCESS;
 	for (struct mirror *m = first; m && !r; m = m->next) {
-		size_t from = 0, n;
+		size_t from, to;
 
-		while (!r && from < m->size) {
-			from = mirror_changed(memory(m), m->agreed, m->size, from, MIRROR_PIECE, &n);
-			if (n)
-				r = send_piece(m, from, n, wait);
-			from += n;
-		}
+		watch_begin(&m->watch);
+		while (!r && watch_next(&m->watch, &from, &to))
+			r = send_changed(m, from, to, wait);
+		if (r)
+			watch_again(&m->watch);
 	}
 	pthread_mutex_unlock(&lock);
 	errno = saved;

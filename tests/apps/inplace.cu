@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Memory that CPU and GPU use in place, at its edges: hints, pointers inside of structs, a kernel that waits for
+// Memory that CPU and GPU use in place, at its edges: hints, pointers inside of structs and of device memory, a kernel that waits for
 // the CPU, several host threads with a stream each, queries, rows, and what a reset leaves.
 #include "app.h"
 #include <thread>
@@ -34,6 +34,39 @@ __global__ void await(volatile int *flag, int *out)
 	while (!*flag) {
 	}
 	*out = 42;
+}
+
+__global__ void through(int *const *at, int n)
+{
+	int i = blockIdx.x * blockDim.x + threadIdx.x;
+
+	if (i < n)
+		(*at)[i] += 3;
+}
+
+/* Mapped memory whose address kernels find in device memory alone. */
+static void hidden(void)
+{
+	int *p, **at;
+
+	CK(cudaHostAlloc(&p, N * sizeof(int), cudaHostAllocMapped));
+	CK(cudaMalloc(&at, sizeof *at));
+	CK(cudaMemcpy(at, &p, sizeof p, cudaMemcpyHostToDevice));
+	for (int i = 0; i < N; i++)
+		p[i] = i;
+	for (int round = 1; round <= 3; round++) {
+		through<<<(N + 127) / 128, 128>>>(at, N);
+		CK(cudaDeviceSynchronize());
+		for (int i = 0; i < N; i++)
+			if (p[i] != i + 3 * round)
+				fail("mapped memory, round %d: element %d is %d", round, i, p[i]);
+		p[round] -= 1;
+		through<<<1, 1>>>(at, 0);
+		CK(cudaDeviceSynchronize());
+		p[round] += 1;
+	}
+	CK(cudaFree(at));
+	CK(cudaFreeHost(p));
 }
 
 static void hints(int *m)
@@ -207,6 +240,7 @@ int main(void)
 	CK(cudaMallocManaged(&m, N * sizeof(int)));
 	hints(m);
 	structs();
+	hidden();
 	waiting_kernel();
 	threads(m);
 	rows();

@@ -3,6 +3,7 @@
  * side wrote reaches the other, bytes that both have of one block stay as either wrote them, and an answer
  * that names other memory ends the session and writes nothing. */
 #include "devshim/mirror.c"
+#include "devshim/watch.c"
 #include <check.h>
 #include <stdio.h>
 
