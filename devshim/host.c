@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Host memory that the application calls pinned: ordinary memory of the program, or of the arena that its
  * mount sees (arena.h), noted in the range table. Copies from and to it behave as with pinned memory because
- * copy.c says so; kernels reach it once it is in use in place (mirror.h), which the flag Mapped or asking for its
- * device pointer brings about.
+ * copy.c says so; kernels reach it once it is in use in place (mirror.h), which the flag Mapped or asking for
+ * its device pointer brings about.
  *
  * Thread rule: any thread. */
 #include <errno.h>
@@ -25,8 +25,8 @@
 
 #define ARENA_LEAST ((size_t)128 << 10) /* smaller copies go through the ring, wherever their bytes are */
 
-/* Memory that the mount sees, where there is any: copies to the device then leave from where they lie. Memory for kernels is
- * private, so that its written pages can be told (watch.h). */
+/* Memory that the mount sees, where there is any: copies to the device then leave from where they lie. Memory
+ * for kernels is private, so that its written pages can be told (watch.h). */
 static void *pinned_alloc(size_t n, bool mapped, uint64_t *arena)
 {
 	void *p = n >= ARENA_LEAST && !mapped ? arena_alloc(n, arena) : NULL;
@@ -83,7 +83,8 @@ CUresult cuMemHostAlloc(void **pp, size_t bytesize, unsigned int Flags)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	}
 	*pp = p;
-	/* Kernels may find it through other memory. What cannot be had in place still serves for copies; the call that asks for its address tells. */
+	/* Kernels may find it through other memory. What cannot be had in place still serves for copies; the
+	 * call that asks for its address tells. */
 	if (Flags & CU_MEMHOSTALLOC_DEVICEMAP && mirror_use(range.base))
 		log_warning("kernels cannot use the %zu bytes of mapped memory at %p", bytesize, p);
 	return CUDA_SUCCESS;

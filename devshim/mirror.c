@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The program's side of memory that it shares with the GPU (wire/mirror.h). Before work is
- * sent, what the program may have written (watch.h) is compared with what was last agreed on; after work is known to be
- * done the server compares its own.
+ * sent, what the program may have written (watch.h) is compared with what was last agreed on; after work is
+ * known to be done the server compares its own.
  *
  * Thread rule: `lock` guards the list, and is held over an exchange, so that exchanges of several threads
  * reach the server in the order in which they change what is agreed on. A thread that holds it calls nothing

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The kernel's notes of written pages, kept as a bit a page. Its interfaces are younger than the headers of some systems that we are built on, so
- * what is used of them stands here; Linux: Documentation/admin-guide/mm/userfaultfd.rst and pagemap.rst.
+/* The kernel's notes of written pages, kept as a bit a page. Its interfaces are younger than the headers of
+ * some systems that we are built on, so what is used of them stands here; Linux:
+ * Documentation/admin-guide/mm/userfaultfd.rst and pagemap.rst.
  *
  * Thread rule: as watch.h; the descriptors are opened once and stay. */
 #include "devshim/watch.h"
@@ -21,7 +22,7 @@
 #define RUNS 64                 /* asked for in one system call */
 
 /* userfaultfd */
-#define USER_MODE_ONLY 1        /* all that a process without privileges may ask for, and all that is needed */
+#define USER_MODE_ONLY 1        /* all that a process without privileges may ask for */
 #define UNPOPULATED ((uint64_t)1 << 13)
 #define ASYNC ((uint64_t)1 << 15)
 
@@ -52,7 +53,8 @@ static void open_kernel(void)
 	if (faults >= 0 && !ioctl(faults, UFFDIO_API, &api))
 		pagemap = open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
 	if (pagemap < 0)
-		log_debug("the kernel does not tell which pages were written (%m): memory used in place is compared as a whole");
+		log_debug("the kernel does not tell which pages were written (%m): memory used in place is "
+			  "compared as a whole");
 }
 
 static bool have_kernel(uint64_t from, uint64_t to)
@@ -76,7 +78,9 @@ void watch_open(struct watch *w, uint64_t base, size_t size, bool pinned)
 
 	watch_none(w, base, size);
 	w->pinned = pinned;
-	if (pages && have_kernel(base, base + pages * WATCH_PAGE) && (w->now = calloc(2 * words, sizeof *w->now))) {
+	if (pages && have_kernel(base, base + pages * WATCH_PAGE))
+		w->now = calloc(2 * words, sizeof *w->now);
+	if (w->now) {
 		w->before = w->now + words;
 		w->pages = pages;
 	}
@@ -103,8 +107,14 @@ static void ask(struct watch *w)
 	uint64_t at = w->base, end = w->base + w->pages * WATCH_PAGE;
 
 	while (at < end) {
-		struct scan s = {.size = sizeof s, .flags = SCAN_PROTECT | SCAN_CHECK, .start = at, .end = end,
-			.vec = (uintptr_t)run, .vec_len = RUNS, .mask = PAGE_WRITTEN, .return_mask = PAGE_WRITTEN};
+		struct scan s = {.size = sizeof s,
+			.flags = SCAN_PROTECT | SCAN_CHECK,
+			.start = at,
+			.end = end,
+			.vec = (uintptr_t)run,
+			.vec_len = RUNS,
+			.mask = PAGE_WRITTEN,
+			.return_mask = PAGE_WRITTEN};
 		long n = ioctl(pagemap, SCAN, &s);
 
 		if (n < 0 && errno == EINTR)

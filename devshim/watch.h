@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which bytes of memory that the GPU uses in place (mirror.h) the program may have written since that was asked last. Where the
- * kernel notes written pages (Linux 6.7 and later: userfaultfd's asynchronous write protection, PAGEMAP_SCAN; no signal, no fault that the
- * program could see) only those; else all of them.
+/* Which bytes of memory that the GPU uses in place (mirror.h) the program may have written since that was
+ * asked last. Where the kernel notes written pages (Linux 6.7 and later: userfaultfd's asynchronous write
+ * protection, PAGEMAP_SCAN; no signal, no fault that the program could see) only those; else all of them.
  *
- * A device that writes into pages which it pinned before (a read with O_DIRECT under way) is seen by nobody: of pinned memory, pages that were
- * written in the last second count as written again each time. What pins for longer (io_uring's fixed buffers, RDMA) asks for SCUDAFS_WATCH=off.
+ * A device that writes into pages which it pinned before (a read with O_DIRECT under way) is seen by nobody:
+ * of pinned memory, pages that were written in the last second count as written again each time. What pins
+ * for longer (io_uring's fixed buffers, RDMA) asks for SCUDAFS_WATCH=off.
  *
  * Thread rule: the caller serialises what concerns one watch. */
 #pragma once
@@ -23,15 +24,16 @@ struct watch {
 	size_t at;              /* of the walk under way */
 };
 
-/* Begins to watch `size` bytes of private memory of the program from base on, until they are unmapped; all count as written at first. Without the kernel's
- * or memory's help that stays so. */
+/* Begins to watch `size` bytes of private memory of the program from base on, until they are unmapped; all
+ * count as written at first. Without the kernel's or memory's help that stays so. */
 void watch_open(struct watch *w, uint64_t base, size_t size, bool pinned);
 /* The same without any watching, for memory that others may write. */
 void watch_none(struct watch *w, uint64_t base, size_t size);
 void watch_close(struct watch *w);
 
-/* A walk over the bytes that may have been written since the last walk: watch_begin, then watch_next while it is true; [*from, *to) are offsets,
- * multiples of 4096 but at the range's end. What is written meanwhile counts for the next walk. */
+/* A walk over the bytes that may have been written since the last walk: watch_begin, then watch_next while it
+ * is true; [*from, *to) are offsets, multiples of 4096 but at the range's end. What is written meanwhile
+ * counts for the next walk. */
 void watch_begin(struct watch *w);
 bool watch_next(struct watch *w, size_t *from, size_t *to);
 /* What the walk told could not be dealt with: next time all bytes count. */
