@@ -89,7 +89,7 @@ CUresult context_check_present(struct context **out)
 		return thread_cached && thread_cached->host_function ? CUDA_ERROR_NOT_PERMITTED :
 				CUDA_ERROR_INVALID_CONTEXT;
 	if (!atomic_load_explicit(&c->alive, memory_order_relaxed))
-		return c->primary ? CUDA_ERROR_INVALID_CONTEXT : CUDA_ERROR_CONTEXT_IS_DESTROYED;
+		return CUDA_ERROR_CONTEXT_IS_DESTROYED;
 	*out = c;
 	return CUDA_SUCCESS;
 }

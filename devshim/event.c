@@ -107,7 +107,8 @@ bool event_adopt(CUevent h)
 CUresult cuEventDestroy_v2(CUevent hEvent)
 {
 	struct call c;
-	CUresult r = call_begin(&c, CALL_cuEventDestroy_v2);
+	/* No event at all is told even before cuInit. */
+	CUresult r = hEvent ? call_begin(&c, CALL_cuEventDestroy_v2) : handle_error(HANDLE_CUevent);
 
 	if (r)
 		return r;

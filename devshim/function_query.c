@@ -15,7 +15,8 @@
 CUresult cuFuncGetAttribute(int *pi, CUfunction_attribute attrib, CUfunction hfunc)
 {
 	struct context *c;
-	CUresult r = context_check(&c);
+	/* No function at all is told even before cuInit. */
+	CUresult r = hfunc ? context_check(&c) : CUDA_ERROR_INVALID_HANDLE;
 
 	if (r)
 		return r;
@@ -216,7 +217,7 @@ static CUresult param_info(const void *h, unsigned type, size_t i, size_t *offse
 	if (r)
 		return r;
 	if (!f)
-		return CUDA_ERROR_INVALID_HANDLE;
+		return !h && type == HANDLE_CUkernel ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_INVALID_HANDLE;
 	if (!f->laid_out)
 		return CUDA_ERROR_NOT_SUPPORTED;
 	if (!offset || i >= f->nparams)

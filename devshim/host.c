@@ -46,6 +46,15 @@ static void pinned_free(const struct range *r)
 		munmap((void *)(uintptr_t)r->base, r->mapped);
 }
 
+/* What a capture forbids it answers as the driver does, and is invalid from then on: an allocation of the same kind asks it. */
+static CUresult ask_captures(void)
+{
+	CUdeviceptr p;
+	CUresult r = work_capturing() ? remote_cuMemAlloc_v2(&p, 1) : CUDA_SUCCESS;
+
+	return r || !work_capturing() ? r : remote_cuMemFree_v2(p);
+}
+
 CUresult cuMemHostAlloc(void **pp, size_t bytesize, unsigned int Flags)
 {
 	size_t page = (size_t)sysconf(_SC_PAGESIZE), mapped;
@@ -58,8 +67,9 @@ CUresult cuMemHostAlloc(void **pp, size_t bytesize, unsigned int Flags)
 	if (!pp || (Flags & ~ALLOC_FLAGS))
 		return CUDA_ERROR_INVALID_VALUE;
 	*pp = NULL;
-	if (!bytesize)
-		return CUDA_SUCCESS;
+	r = ask_captures();
+	if (r || !bytesize)
+		return r;
 	if (__builtin_add_overflow(bytesize, page - 1, &mapped))
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	mapped -= mapped % page;
@@ -130,8 +140,20 @@ CUresult cuMemFreeHost(void *p)
 	return CUDA_SUCCESS;
 }
 
+/* Whether the program has all of these pages. */
+static bool all_there(uintptr_t at, size_t n, size_t page)
+{
+	uintptr_t from = at - at % page;
+	int saved = errno;
+	bool there = !msync((void *)from, n + (at - from), MS_ASYNC);
+
+	errno = saved;
+	return there;
+}
+
 CUresult cuMemHostRegister_v2(void *p, size_t bytesize, unsigned int Flags)
 {
+	size_t page = (size_t)sysconf(_SC_PAGESIZE);
 	struct context *c;
 	struct range other;
 	CUresult r = context_check(&c);
@@ -141,9 +163,12 @@ CUresult cuMemHostRegister_v2(void *p, size_t bytesize, unsigned int Flags)
 		return r;
 	if (!p || !bytesize || at + bytesize < at || (Flags & ~REGISTER_FLAGS))
 		return CUDA_ERROR_INVALID_VALUE;
+	/* Memory of a device of this machine: the driver here would know none either. */
 	if (Flags & CU_MEMHOSTREGISTER_IOMEMORY)
-		return call_unsupported("cuMemHostRegister", "memory of devices cannot be registered");
-	if (range_find(at, &other) || range_find(at + bytesize - 1, &other))
+		return CUDA_ERROR_INVALID_VALUE;
+	if (!all_there(at, bytesize, page))
+		return CUDA_ERROR_INVALID_VALUE;
+	if (range_overlap(at, bytesize, &other))
 		return range_is_host(&other) ? CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED
 					     : CUDA_ERROR_INVALID_VALUE;
 	struct range range = {.base = at,
@@ -165,8 +190,10 @@ CUresult cuMemHostUnregister(void *p)
 		return r;
 	if (!p)
 		return CUDA_ERROR_INVALID_VALUE;
-	if (!range_find((uintptr_t)p, &range) || range.kind != RANGE_REGISTERED)
+	if (!range_find((uintptr_t)p, &range))
 		return CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED;
+	if (range.kind != RANGE_REGISTERED)
+		return CUDA_ERROR_INVALID_VALUE;
 	if (range.base != (uintptr_t)p)
 		return CUDA_ERROR_INVALID_VALUE;
 	drain(range.ctx);
@@ -183,7 +210,7 @@ CUresult cuMemHostGetFlags(unsigned int *pFlags, void *p)
 
 	if (r)
 		return r;
-	if (!pFlags || !range_find((uintptr_t)p, &range) || range.kind != RANGE_HOST)
+	if (!pFlags || !range_find((uintptr_t)p, &range) || !range_is_host(&range))
 		return CUDA_ERROR_INVALID_VALUE;
 	/* With unified addresses the driver calls all of it mapped. */
 	*pFlags = range.flags | CU_MEMHOSTALLOC_DEVICEMAP;

@@ -159,12 +159,22 @@ static bool attributes_fit(const CUlaunchConfig *k, CUdevice dev)
 	return true;
 }
 
-/* A required cluster, or none that must be given. */
-static bool needs_cluster(const struct function *f, CUdevice dev)
+/* The code's own cluster, to which the grid does not fit or which the launch gives otherwise, or none where one
+ * must be given. */
+static bool needs_cluster(const struct function *f, const CUlaunchConfig *k, CUdevice dev)
 {
-	int must = 0;
+	int must = 0, x = 0, y = 0, z = 0;
 
-	return function_attribute(f, CU_FUNC_ATTRIBUTE_CLUSTER_SIZE_MUST_BE_SET, dev, &must) && must;
+	if (function_attribute(f, CU_FUNC_ATTRIBUTE_CLUSTER_SIZE_MUST_BE_SET, dev, &must) && must)
+		return true;
+	if (!function_attribute(f, CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH, dev, &x) || x <= 0 ||
+		!function_attribute(f, CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_HEIGHT, dev, &y) || y <= 0 ||
+		!function_attribute(f, CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_DEPTH, dev, &z) || z <= 0)
+		return x > 0;
+	for (unsigned i = 0; i < k->numAttrs; i++)
+		if (k->attrs[i].id == CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION)
+			return true;
+	return k->gridDimX % (unsigned)x || k->gridDimY % (unsigned)y || k->gridDimZ % (unsigned)z;
 }
 
 static CUresult launch(unsigned id, const CUlaunchConfig *k, CUfunction h, void **params, void **extra,
@@ -207,7 +217,7 @@ static CUresult launch(unsigned id, const CUlaunchConfig *k, CUfunction h, void 
 	CUcontext of = handle_owner(HANDLE_CUfunction, h);
 	bool right = (!of || of == ctx->handle) && !work_is_foreign(k->hStream) && !work_capturing() &&
 		     shape_fits(f, k, ctx->device) && attributes_fit(&known, ctx->device) &&
-		     !needs_cluster(f, ctx->device) && (!extra || c.bulk_len == f->bytes);
+		     !needs_cluster(f, &known, ctx->device) && (!extra || c.bulk_len == f->bytes);
 
 	if (right && w && !work_is_full(w)) {
 		r = call_post(&c);

@@ -98,8 +98,11 @@ CUresult cuMemFree_v2(CUdeviceptr dptr)
 	struct range range;
 	CUresult r = process_check();
 
-	if (r || !dptr)
+	/* Nothing is freed by that; but a capture does not take it. */
+	if (r || (!dptr && !work_capturing()))
 		return r;
+	if (!dptr)
+		return remote_cuMemFree_v2(dptr);
 	r = context_check(&current);
 	if (r && r != CUDA_ERROR_INVALID_CONTEXT)
 		return r;

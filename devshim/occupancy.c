@@ -260,7 +260,7 @@ static CUresult clusters(int *n, CUfunction func, const CUlaunchConfig *config, 
 	struct function *f;
 	struct occupancy q;
 	struct call c;
-	CUresult r = start(func, &f, &q, kind);
+	CUresult r = func ? start(func, &f, &q, kind) : CUDA_ERROR_INVALID_VALUE;
 
 	if (r)
 		return r;

@@ -106,6 +106,20 @@ bool range_find(uint64_t p, struct range *out)
 	return r;
 }
 
+bool range_overlap(uint64_t p, size_t n, struct range *out)
+{
+	pthread_rwlock_rdlock(&lock);
+	struct range *r = holder(p);
+	size_t next = above(p);
+
+	if (!r && next < count && table[next]->base - p < n)
+		r = table[next];
+	if (r)
+		*out = *r;
+	pthread_rwlock_unlock(&lock);
+	return r;
+}
+
 uint64_t range_arena(uint64_t p, size_t n)
 {
 	struct range r;

@@ -75,6 +75,8 @@ static inline bool range_has(const struct range *r, uint64_t p, size_t n)
 bool range_add(struct range *r);
 /* The range that holds p (a range of size 0 holds its start). */
 bool range_find(uint64_t p, struct range *out);
+/* A range that shares bytes with the n from p on. */
+bool range_overlap(uint64_t p, size_t n, struct range *out);
 /* Where n bytes of pinned memory from p on lie in the arena (arena.h); 0: not there. */
 uint64_t range_arena(uint64_t p, size_t n);
 /* Takes the range that starts at base out of the table, when its kind is `kind`. Of several threads

@@ -61,6 +61,9 @@ CUresult cuStreamDestroy_v2(CUstream hStream)
 	struct call c;
 	CUresult r;
 
+	/* Even before cuInit. */
+	if (!hStream)
+		return CUDA_ERROR_INVALID_HANDLE;
 	/* The driver's own answer to a default stream; and a stream in a capture may refuse to die. */
 	if ((uintptr_t)hStream <= 2 || work_capturing()) {
 		r = remote_cuStreamDestroy_v2(hStream);
@@ -290,7 +293,10 @@ CUresult cuStreamWaitEvent(CUstream hStream, CUevent hEvent, unsigned int Flags)
 	if (!e || !put_handle(&c, HANDLE_CUevent, hEvent))
 		return handle_error(HANDLE_CUevent);
 	put_u64(&c.out, Flags);
-	if (Flags == CU_EVENT_WAIT_DEFAULT && !e->shared && !work_capturing() && !work_is_full(w)) {
+	/* An event that was recorded in a capture cannot be waited for outside of it. */
+	bool known = atomic_load(&e->recorded) != UINT64_MAX;
+
+	if (Flags == CU_EVENT_WAIT_DEFAULT && known && !e->shared && !work_capturing() && !work_is_full(w)) {
 		r = call_post(&c);
 	} else {
 		r = call_wait(&c);

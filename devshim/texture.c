@@ -13,17 +13,22 @@
 /* The struct's bytes, and the handle in it apart from them. */
 static CUresult put_resource(struct call *c, const CUDA_RESOURCE_DESC *d)
 {
+	const void *h = NULL;
 	bool ok = true;
 
 	put_bytes(&c->out, d, sizeof *d);
 	switch (d->resType) {
-	case CU_RESOURCE_TYPE_ARRAY: ok = put_handle(c, HANDLE_CUarray, d->res.array.hArray); break;
+	case CU_RESOURCE_TYPE_ARRAY:
+		h = d->res.array.hArray;
+		ok = put_handle(c, HANDLE_CUarray, h);
+		break;
 	case CU_RESOURCE_TYPE_MIPMAPPED_ARRAY:
-		ok = put_handle(c, HANDLE_CUmipmappedArray, d->res.mipmap.hMipmappedArray);
+		h = d->res.mipmap.hMipmappedArray;
+		ok = put_handle(c, HANDLE_CUmipmappedArray, h);
 		break;
 	default: break;
 	}
-	return ok ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
+	return ok ? CUDA_SUCCESS : h ? CUDA_ERROR_INVALID_HANDLE : CUDA_ERROR_INVALID_VALUE;
 }
 
 static CUresult made(struct call *c, uint64_t *object)

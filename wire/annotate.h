@@ -37,6 +37,7 @@
 #define GUARDED         /* changes a shared card: only where the server was started with consent */
 #define ALWAYS          /* results travel back with an error code too */
 #define UNSUPPORTED(why) /* exported, answers CUDA_ERROR_NOT_SUPPORTED; why: a string */
+#define GIVES(code)     /* UNSUPPORTED: and the code that a driver would give here */
 #define ANYTIME         /* needs no current context; without a word: one that is not lost */
 #define UNLOST          /* needs none, but not one that is lost */
 #define SINCE(version)  /* the least CUDA version for which cuGetProcAddress gives this symbol */

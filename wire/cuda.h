@@ -123,7 +123,8 @@ CUresult cuLibraryGetGlobal(CUdeviceptr *dptr OPTIONAL, size_t *bytes OPTIONAL, 
 CUresult cuLibraryGetManaged(CUdeviceptr *dptr, size_t *bytes, CUlibrary library, const char *name STRING)
 		SHIM SERVE ANYTIME SINCE(12000);
 CUresult cuLibraryGetUnifiedFunction(void **fptr, CUlibrary library, const char *symbol)
-		UNSUPPORTED("its code would have to run on both machines") ANYTIME SINCE(12000);
+		UNSUPPORTED("its code would have to run on both machines") GIVES(CUDA_ERROR_INVALID_VALUE)
+		ANYTIME SINCE(12000);
 CUresult cuKernelGetAttribute(int *pi, CUfunction_attribute attrib, CUkernel kernel, CUdevice dev)
 		CACHED("cuKernelSetAttribute") ANYTIME SINCE(12000);
 CUresult cuKernelSetAttribute(CUfunction_attribute attrib, int val, CUkernel kernel, CUdevice dev)
@@ -271,17 +272,21 @@ CUresult cuImportExternalMemory(CUexternalMemory *extMem_out,
 		UNSUPPORTED("graphics and video interoperability") SINCE(10000);
 CUresult cuExternalMemoryGetMappedBuffer(CUdeviceptr *devPtr, CUexternalMemory extMem,
 		const CUDA_EXTERNAL_MEMORY_BUFFER_DESC *bufferDesc)
-		UNSUPPORTED("graphics and video interoperability") SINCE(10000);
+		UNSUPPORTED("graphics and video interoperability") GIVES(CUDA_ERROR_INVALID_VALUE)
+		SINCE(10000);
 CUresult cuExternalMemoryGetMappedMipmappedArray(CUmipmappedArray *mipmap, CUexternalMemory extMem,
 		const CUDA_EXTERNAL_MEMORY_MIPMAPPED_ARRAY_DESC *mipmapDesc)
-		UNSUPPORTED("graphics and video interoperability") SINCE(10000);
+		UNSUPPORTED("graphics and video interoperability") GIVES(CUDA_ERROR_INVALID_VALUE)
+		SINCE(10000);
 CUresult cuDestroyExternalMemory(CUexternalMemory extMem)
-		UNSUPPORTED("graphics and video interoperability") SINCE(10000);
+		UNSUPPORTED("graphics and video interoperability") GIVES(CUDA_ERROR_INVALID_VALUE)
+		SINCE(10000);
 CUresult cuImportExternalSemaphore(CUexternalSemaphore *extSem_out,
 		const CUDA_EXTERNAL_SEMAPHORE_HANDLE_DESC *semHandleDesc)
 		UNSUPPORTED("graphics and video interoperability") SINCE(10000);
 CUresult cuDestroyExternalSemaphore(CUexternalSemaphore extSem)
-		UNSUPPORTED("graphics and video interoperability") SINCE(10000);
+		UNSUPPORTED("graphics and video interoperability") GIVES(CUDA_ERROR_INVALID_VALUE)
+		SINCE(10000);
 CUresult cuFuncGetAttribute(int *pi, CUfunction_attribute attrib, CUfunction hfunc)
 		CACHED("cuFuncSetAttribute") SINCE(2020);
 CUresult cuFuncSetAttribute(CUfunction hfunc, CUfunction_attribute attrib, int value) SHIM SINCE(9000);
@@ -362,21 +367,24 @@ CUresult cuGraphAddExternalSemaphoresSignalNode(CUgraphNode *phGraphNode, CUgrap
 		UNSUPPORTED("graphics and video interoperability") ANYTIME SINCE(11020);
 CUresult cuGraphExternalSemaphoresSignalNodeGetParams(CUgraphNode hNode,
 		CUDA_EXT_SEM_SIGNAL_NODE_PARAMS *params_out)
-		UNSUPPORTED("graphics and video interoperability")
+		UNSUPPORTED("graphics and video interoperability") GIVES(CUDA_ERROR_INVALID_VALUE)
 		ANYTIME SINCE(11020);
 CUresult cuGraphExternalSemaphoresSignalNodeSetParams(CUgraphNode hNode,
 		const CUDA_EXT_SEM_SIGNAL_NODE_PARAMS *nodeParams)
-		UNSUPPORTED("graphics and video interoperability") ANYTIME SINCE(11020);
+		UNSUPPORTED("graphics and video interoperability") GIVES(CUDA_ERROR_INVALID_VALUE)
+		ANYTIME SINCE(11020);
 CUresult cuGraphAddExternalSemaphoresWaitNode(CUgraphNode *phGraphNode, CUgraph hGraph,
 		const CUgraphNode *dependencies, size_t numDependencies,
 		const CUDA_EXT_SEM_WAIT_NODE_PARAMS *nodeParams)
 		UNSUPPORTED("graphics and video interoperability") ANYTIME SINCE(11020);
 CUresult cuGraphExternalSemaphoresWaitNodeGetParams(CUgraphNode hNode,
-		CUDA_EXT_SEM_WAIT_NODE_PARAMS *params_out) UNSUPPORTED("graphics and video interoperability")
+		CUDA_EXT_SEM_WAIT_NODE_PARAMS *params_out)
+		UNSUPPORTED("graphics and video interoperability") GIVES(CUDA_ERROR_INVALID_VALUE)
 		ANYTIME SINCE(11020);
 CUresult cuGraphExternalSemaphoresWaitNodeSetParams(CUgraphNode hNode,
 		const CUDA_EXT_SEM_WAIT_NODE_PARAMS *nodeParams)
-		UNSUPPORTED("graphics and video interoperability") ANYTIME SINCE(11020);
+		UNSUPPORTED("graphics and video interoperability") GIVES(CUDA_ERROR_INVALID_VALUE)
+		ANYTIME SINCE(11020);
 CUresult cuGraphAddBatchMemOpNode(CUgraphNode *phGraphNode, CUgraph hGraph,
 		const CUgraphNode *dependencies COUNT(numDependencies) OPTIONAL, size_t numDependencies,
 		const CUDA_BATCH_MEM_OP_NODE_PARAMS *nodeParams VIA(memop_node)) SHIM ANYTIME SINCE(11070);
@@ -446,10 +454,12 @@ CUresult cuGraphExecEventWaitNodeSetEvent(CUgraphExec hGraphExec, CUgraphNode hN
 		ANYTIME SINCE(11010);
 CUresult cuGraphExecExternalSemaphoresSignalNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode,
 		const CUDA_EXT_SEM_SIGNAL_NODE_PARAMS *nodeParams)
-		UNSUPPORTED("graphics and video interoperability") ANYTIME SINCE(11020);
+		UNSUPPORTED("graphics and video interoperability") GIVES(CUDA_ERROR_INVALID_VALUE)
+		ANYTIME SINCE(11020);
 CUresult cuGraphExecExternalSemaphoresWaitNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode,
 		const CUDA_EXT_SEM_WAIT_NODE_PARAMS *nodeParams)
-		UNSUPPORTED("graphics and video interoperability") ANYTIME SINCE(11020);
+		UNSUPPORTED("graphics and video interoperability") GIVES(CUDA_ERROR_INVALID_VALUE)
+		ANYTIME SINCE(11020);
 CUresult cuGraphNodeSetEnabled(CUgraphExec hGraphExec, CUgraphNode hNode, unsigned int isEnabled)
 		ANYTIME SINCE(11060);
 CUresult cuGraphNodeGetEnabled(CUgraphExec hGraphExec, CUgraphNode hNode, unsigned int *isEnabled)
@@ -584,18 +594,23 @@ CUresult cuDeviceGetP2PAtomicCapabilities(unsigned int *capabilities COUNT(count
 		const CUatomicOperation *operations COUNT(count), unsigned int count, CUdevice srcDevice,
 		CUdevice dstDevice) ANYTIME SINCE(13000);
 CUresult cuGraphicsUnregisterResource(CUgraphicsResource resource)
-		UNSUPPORTED("graphics and video interoperability") ANYTIME SINCE(3000);
+		UNSUPPORTED("graphics and video interoperability") GIVES(CUDA_ERROR_INVALID_HANDLE)
+		ANYTIME SINCE(3000);
 CUresult cuGraphicsSubResourceGetMappedArray(CUarray *pArray, CUgraphicsResource resource,
 		unsigned int arrayIndex, unsigned int mipLevel)
-		UNSUPPORTED("graphics and video interoperability") ANYTIME SINCE(3000);
+		UNSUPPORTED("graphics and video interoperability") GIVES(CUDA_ERROR_INVALID_HANDLE)
+		ANYTIME SINCE(3000);
 CUresult cuGraphicsResourceGetMappedMipmappedArray(CUmipmappedArray *pMipmappedArray,
-		CUgraphicsResource resource) UNSUPPORTED("graphics and video interoperability")
+		CUgraphicsResource resource)
+		UNSUPPORTED("graphics and video interoperability") GIVES(CUDA_ERROR_INVALID_HANDLE)
 		ANYTIME SINCE(5000);
 CUresult cuGraphicsResourceGetMappedPointer_v2(CUdeviceptr *pDevPtr, size_t *pSize,
-		CUgraphicsResource resource) UNSUPPORTED("graphics and video interoperability")
+		CUgraphicsResource resource)
+		UNSUPPORTED("graphics and video interoperability") GIVES(CUDA_ERROR_INVALID_HANDLE)
 		ANYTIME SINCE(3020);
 CUresult cuGraphicsResourceSetMapFlags_v2(CUgraphicsResource resource, unsigned int flags)
-		UNSUPPORTED("graphics and video interoperability") ANYTIME SINCE(6050);
+		UNSUPPORTED("graphics and video interoperability") GIVES(CUDA_ERROR_INVALID_HANDLE)
+		ANYTIME SINCE(6050);
 CUresult cuGetProcAddress_v2(const char *symbol, void **pfn, int cudaVersion, cuuint64_t flags,
 		CUdriverProcAddressQueryResult *symbolStatus) LOCAL SINCE(12000);
 CUresult cuCoredumpGetAttribute(CUcoredumpSettings attrib, void *value, size_t *size) HAND SINCE(12010);
@@ -637,7 +652,8 @@ CUresult cuLogsDumpToMemory(CUlogIterator *iterator, char *buffer, size_t *size,
 CUresult cuMemHostRegister(void *p, size_t bytesize, unsigned int Flags)
 		SAME(cuMemHostRegister_v2) SINCE(4000);
 CUresult cuGraphicsResourceSetMapFlags(CUgraphicsResource resource, unsigned int flags)
-		UNSUPPORTED("graphics and video interoperability") ANYTIME SINCE(3000);
+		UNSUPPORTED("graphics and video interoperability") GIVES(CUDA_ERROR_INVALID_HANDLE)
+		ANYTIME SINCE(3000);
 CUresult cuLinkCreate(unsigned int numOptions, CUjit_option *options, void **optionValues,
 		CUlinkState *stateOut) SAME(cuLinkCreate_v2) SINCE(5050);
 CUresult cuLinkAddData(CUlinkState state, CUjitInputType type, void *data, size_t size,
@@ -653,29 +669,34 @@ CUresult cuCtxCreate_v2(CUcontext *pctx, unsigned int flags, CUdevice dev) SHIM 
 CUresult cuCtxCreate_v3(CUcontext *pctx, CUexecAffinityParam *paramsArray, int numParams,
 		unsigned int flags, CUdevice dev) LOCAL SINCE(11040);
 CUresult cuModuleGetGlobal(CUdeviceptr_v1 *dptr, unsigned int *bytes, CUmodule hmod,
-		const char *name STRING) UNSUPPORTED("32-bit device addresses") SINCE(2000);
+		const char *name STRING)
+		UNSUPPORTED("32-bit device addresses") GIVES(CUDA_ERROR_INVALID_CONTEXT) SINCE(2000);
 CUresult cuMemGetInfo(unsigned int *free, unsigned int *total) SINCE(2000);
 CUresult cuMemAlloc(CUdeviceptr_v1 *dptr, unsigned int bytesize)
-		UNSUPPORTED("32-bit device addresses") SINCE(2000);
+		UNSUPPORTED("32-bit device addresses") GIVES(CUDA_ERROR_INVALID_CONTEXT) SINCE(2000);
 CUresult cuMemAllocPitch(CUdeviceptr_v1 *dptr, unsigned int *pPitch, unsigned int WidthInBytes,
-		unsigned int Height, unsigned int ElementSizeBytes) UNSUPPORTED("32-bit device addresses")
+		unsigned int Height, unsigned int ElementSizeBytes)
+		UNSUPPORTED("32-bit device addresses") GIVES(CUDA_ERROR_INVALID_CONTEXT)
 		SINCE(2000);
-CUresult cuMemFree(CUdeviceptr_v1 dptr) UNSUPPORTED("32-bit device addresses") SINCE(2000);
+CUresult cuMemFree(CUdeviceptr_v1 dptr)
+		UNSUPPORTED("32-bit device addresses") GIVES(CUDA_ERROR_INVALID_CONTEXT) SINCE(2000);
 CUresult cuMemGetAddressRange(CUdeviceptr_v1 *pbase, unsigned int *psize, CUdeviceptr_v1 dptr)
-		UNSUPPORTED("32-bit device addresses") SINCE(2000);
+		UNSUPPORTED("32-bit device addresses") GIVES(CUDA_ERROR_INVALID_CONTEXT) SINCE(2000);
 CUresult cuMemAllocHost(void **pp, unsigned int bytesize) SAME(cuMemAllocHost_v2) SINCE(2000);
 CUresult cuMemHostGetDevicePointer(CUdeviceptr_v1 *pdptr, void *p, unsigned int Flags)
-		UNSUPPORTED("32-bit device addresses") SINCE(2020);
+		UNSUPPORTED("32-bit device addresses") GIVES(CUDA_ERROR_INVALID_CONTEXT) SINCE(2020);
 CUresult cuMemcpyHtoD(CUdeviceptr_v1 dstDevice, const void *srcHost, unsigned int ByteCount)
-		UNSUPPORTED("32-bit device addresses") SINCE(2000);
+		UNSUPPORTED("32-bit device addresses") GIVES(CUDA_ERROR_INVALID_CONTEXT) SINCE(2000);
 CUresult cuMemcpyDtoH(void *dstHost, CUdeviceptr_v1 srcDevice, unsigned int ByteCount)
-		UNSUPPORTED("32-bit device addresses") SINCE(2000);
+		UNSUPPORTED("32-bit device addresses") GIVES(CUDA_ERROR_INVALID_CONTEXT) SINCE(2000);
 CUresult cuMemcpyDtoD(CUdeviceptr_v1 dstDevice, CUdeviceptr_v1 srcDevice, unsigned int ByteCount)
-		UNSUPPORTED("32-bit device addresses") SINCE(2000);
+		UNSUPPORTED("32-bit device addresses") GIVES(CUDA_ERROR_INVALID_CONTEXT) SINCE(2000);
 CUresult cuMemcpyDtoA(CUarray dstArray, unsigned int dstOffset, CUdeviceptr_v1 srcDevice,
-		unsigned int ByteCount) UNSUPPORTED("32-bit device addresses") SINCE(2000);
+		unsigned int ByteCount)
+		UNSUPPORTED("32-bit device addresses") GIVES(CUDA_ERROR_INVALID_CONTEXT) SINCE(2000);
 CUresult cuMemcpyAtoD(CUdeviceptr_v1 dstDevice, CUarray srcArray, unsigned int srcOffset,
-		unsigned int ByteCount) UNSUPPORTED("32-bit device addresses") SINCE(2000);
+		unsigned int ByteCount)
+		UNSUPPORTED("32-bit device addresses") GIVES(CUDA_ERROR_INVALID_CONTEXT) SINCE(2000);
 CUresult cuMemcpyHtoA(CUarray dstArray, unsigned int dstOffset, const void *srcHost, unsigned int
 		ByteCount) SAME(cuMemcpyHtoA_v2) SINCE(2000);
 CUresult cuMemcpyAtoH(void *dstHost, CUarray srcArray, unsigned int srcOffset, unsigned int ByteCount)
@@ -686,32 +707,41 @@ CUresult cuMemcpyHtoAAsync(CUarray dstArray, unsigned int dstOffset, const void 
 		ByteCount, CUstream hStream) SAME(cuMemcpyHtoAAsync_v2) SINCE(2000);
 CUresult cuMemcpyAtoHAsync(void *dstHost, CUarray srcArray, unsigned int srcOffset, unsigned int
 		ByteCount, CUstream hStream) SAME(cuMemcpyAtoHAsync_v2) SINCE(2000);
-CUresult cuMemcpy2D(const CUDA_MEMCPY2D_v1 *pCopy) UNSUPPORTED("32-bit device addresses") SINCE(2000);
-CUresult cuMemcpy2DUnaligned(const CUDA_MEMCPY2D_v1 *pCopy) UNSUPPORTED("32-bit device addresses")
+CUresult cuMemcpy2D(const CUDA_MEMCPY2D_v1 *pCopy)
+		UNSUPPORTED("32-bit device addresses") GIVES(CUDA_ERROR_INVALID_CONTEXT) SINCE(2000);
+CUresult cuMemcpy2DUnaligned(const CUDA_MEMCPY2D_v1 *pCopy)
+		UNSUPPORTED("32-bit device addresses") GIVES(CUDA_ERROR_INVALID_CONTEXT)
 		SINCE(2000);
-CUresult cuMemcpy3D(const CUDA_MEMCPY3D_v1 *pCopy) UNSUPPORTED("32-bit device addresses") SINCE(2000);
+CUresult cuMemcpy3D(const CUDA_MEMCPY3D_v1 *pCopy)
+		UNSUPPORTED("32-bit device addresses") GIVES(CUDA_ERROR_INVALID_CONTEXT) SINCE(2000);
 CUresult cuMemcpyHtoDAsync(CUdeviceptr_v1 dstDevice, const void *srcHost, unsigned int ByteCount,
-		CUstream hStream) UNSUPPORTED("32-bit device addresses") SINCE(2000);
+		CUstream hStream)
+		UNSUPPORTED("32-bit device addresses") GIVES(CUDA_ERROR_INVALID_CONTEXT) SINCE(2000);
 CUresult cuMemcpyDtoHAsync(void *dstHost, CUdeviceptr_v1 srcDevice, unsigned int ByteCount,
-		CUstream hStream) UNSUPPORTED("32-bit device addresses") SINCE(2000);
+		CUstream hStream)
+		UNSUPPORTED("32-bit device addresses") GIVES(CUDA_ERROR_INVALID_CONTEXT) SINCE(2000);
 CUresult cuMemcpyDtoDAsync(CUdeviceptr_v1 dstDevice, CUdeviceptr_v1 srcDevice, unsigned int ByteCount,
-		CUstream hStream) UNSUPPORTED("32-bit device addresses") SINCE(3000);
+		CUstream hStream)
+		UNSUPPORTED("32-bit device addresses") GIVES(CUDA_ERROR_INVALID_CONTEXT) SINCE(3000);
 CUresult cuMemcpy2DAsync(const CUDA_MEMCPY2D_v1 *pCopy, CUstream hStream)
-		UNSUPPORTED("32-bit device addresses") SINCE(2000);
+		UNSUPPORTED("32-bit device addresses") GIVES(CUDA_ERROR_INVALID_CONTEXT) SINCE(2000);
 CUresult cuMemcpy3DAsync(const CUDA_MEMCPY3D_v1 *pCopy, CUstream hStream)
-		UNSUPPORTED("32-bit device addresses") SINCE(2000);
+		UNSUPPORTED("32-bit device addresses") GIVES(CUDA_ERROR_INVALID_CONTEXT) SINCE(2000);
 CUresult cuMemsetD8(CUdeviceptr_v1 dstDevice, unsigned char uc, unsigned int N)
-		UNSUPPORTED("32-bit device addresses") SINCE(2000);
+		UNSUPPORTED("32-bit device addresses") GIVES(CUDA_ERROR_INVALID_CONTEXT) SINCE(2000);
 CUresult cuMemsetD16(CUdeviceptr_v1 dstDevice, unsigned short us, unsigned int N)
-		UNSUPPORTED("32-bit device addresses") SINCE(2000);
+		UNSUPPORTED("32-bit device addresses") GIVES(CUDA_ERROR_INVALID_CONTEXT) SINCE(2000);
 CUresult cuMemsetD32(CUdeviceptr_v1 dstDevice, unsigned int ui, unsigned int N)
-		UNSUPPORTED("32-bit device addresses") SINCE(2000);
+		UNSUPPORTED("32-bit device addresses") GIVES(CUDA_ERROR_INVALID_CONTEXT) SINCE(2000);
 CUresult cuMemsetD2D8(CUdeviceptr_v1 dstDevice, unsigned int dstPitch, unsigned char uc,
-		unsigned int Width, unsigned int Height) UNSUPPORTED("32-bit device addresses") SINCE(2000);
+		unsigned int Width, unsigned int Height)
+		UNSUPPORTED("32-bit device addresses") GIVES(CUDA_ERROR_INVALID_CONTEXT) SINCE(2000);
 CUresult cuMemsetD2D16(CUdeviceptr_v1 dstDevice, unsigned int dstPitch, unsigned short us,
-		unsigned int Width, unsigned int Height) UNSUPPORTED("32-bit device addresses") SINCE(2000);
+		unsigned int Width, unsigned int Height)
+		UNSUPPORTED("32-bit device addresses") GIVES(CUDA_ERROR_INVALID_CONTEXT) SINCE(2000);
 CUresult cuMemsetD2D32(CUdeviceptr_v1 dstDevice, unsigned int dstPitch, unsigned int ui,
-		unsigned int Width, unsigned int Height) UNSUPPORTED("32-bit device addresses") SINCE(2000);
+		unsigned int Width, unsigned int Height)
+		UNSUPPORTED("32-bit device addresses") GIVES(CUDA_ERROR_INVALID_CONTEXT) SINCE(2000);
 CUresult cuArrayCreate(CUarray *pHandle, const CUDA_ARRAY_DESCRIPTOR_v1 *pAllocateArray)
 		LOCAL SINCE(2000);
 CUresult cuArrayGetDescriptor(CUDA_ARRAY_DESCRIPTOR_v1 *pArrayDescriptor, CUarray hArray)
@@ -721,13 +751,17 @@ CUresult cuArray3DCreate(CUarray *pHandle, const CUDA_ARRAY3D_DESCRIPTOR_v1 *pAl
 CUresult cuArray3DGetDescriptor(CUDA_ARRAY3D_DESCRIPTOR_v1 *pArrayDescriptor, CUarray hArray)
 		LOCAL SINCE(2000);
 CUresult cuTexRefSetAddress(unsigned int *ByteOffset, CUtexref hTexRef, CUdeviceptr_v1 dptr,
-		unsigned int bytes) UNSUPPORTED("32-bit device addresses") SINCE(2000);
+		unsigned int bytes)
+		UNSUPPORTED("32-bit device addresses") GIVES(CUDA_ERROR_INVALID_CONTEXT) SINCE(2000);
 CUresult cuTexRefSetAddress2D(CUtexref hTexRef, const CUDA_ARRAY_DESCRIPTOR_v1 *desc, CUdeviceptr_v1 dptr,
-		unsigned int Pitch) UNSUPPORTED("32-bit device addresses") SINCE(2020);
+		unsigned int Pitch)
+		UNSUPPORTED("32-bit device addresses") GIVES(CUDA_ERROR_INVALID_CONTEXT) SINCE(2020);
 CUresult cuTexRefGetAddress(CUdeviceptr_v1 *pdptr, CUtexref hTexRef)
-		UNSUPPORTED("32-bit device addresses") SINCE(2000);
+		UNSUPPORTED("32-bit device addresses") GIVES(CUDA_ERROR_INVALID_CONTEXT) SINCE(2000);
 CUresult cuGraphicsResourceGetMappedPointer(CUdeviceptr_v1 *pDevPtr, unsigned int *pSize,
-		CUgraphicsResource resource) UNSUPPORTED("32-bit device addresses") ANYTIME SINCE(3000);
+		CUgraphicsResource resource)
+		UNSUPPORTED("graphics and video interoperability") GIVES(CUDA_ERROR_INVALID_HANDLE)
+		ANYTIME SINCE(3000);
 CUresult cuCtxDestroy(CUcontext ctx) SAME(cuCtxDestroy_v2) SINCE(2000);
 CUresult cuCtxPopCurrent(CUcontext *pctx) SAME(cuCtxPopCurrent_v2) SINCE(2000);
 CUresult cuCtxPushCurrent(CUcontext ctx) SAME(cuCtxPushCurrent_v2) SINCE(2000);
@@ -837,19 +871,22 @@ CUresult cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction f, void **ker
 		HAND SINCE(11060) PTSZ(11060);
 CUresult cuLaunchHostFunc(CUstream hStream, CUhostFn fn, void *userData) HAND SINCE(10000) PTSZ(10000);
 CUresult cuGraphicsMapResources(unsigned int count, CUgraphicsResource *resources, CUstream hStream)
-		UNSUPPORTED("graphics and video interoperability") ANYTIME SINCE(3000) PTSZ(7000);
+		UNSUPPORTED("graphics and video interoperability") GIVES(CUDA_ERROR_INVALID_HANDLE)
+		ANYTIME SINCE(3000) PTSZ(7000);
 CUresult cuGraphicsUnmapResources(unsigned int count, CUgraphicsResource *resources, CUstream hStream)
-		UNSUPPORTED("graphics and video interoperability") ANYTIME SINCE(3000) PTSZ(7000);
+		UNSUPPORTED("graphics and video interoperability") GIVES(CUDA_ERROR_INVALID_HANDLE)
+		ANYTIME SINCE(3000) PTSZ(7000);
 CUresult cuStreamWriteValue32(CUstream stream, CUdeviceptr addr, cuuint32_t value, unsigned int flags)
-		SAME(cuStreamWriteValue32_v2) SINCE(8000) PTSZ(8000);
+		SINCE(8000) PTSZ(8000);
 CUresult cuStreamWaitValue32(CUstream stream, CUdeviceptr addr, cuuint32_t value, unsigned int flags)
-		SAME(cuStreamWaitValue32_v2) SINCE(8000) PTSZ(8000);
+		SINCE(8000) PTSZ(8000);
 CUresult cuStreamWriteValue64(CUstream stream, CUdeviceptr addr, cuuint64_t value, unsigned int flags)
-		SAME(cuStreamWriteValue64_v2) SINCE(9000) PTSZ(9000);
+		SINCE(9000) PTSZ(9000);
 CUresult cuStreamWaitValue64(CUstream stream, CUdeviceptr addr, cuuint64_t value, unsigned int flags)
-		SAME(cuStreamWaitValue64_v2) SINCE(9000) PTSZ(9000);
-CUresult cuStreamBatchMemOp(CUstream stream, unsigned int count, CUstreamBatchMemOpParams *paramArray,
-		unsigned int flags) SAME(cuStreamBatchMemOp_v2) SINCE(8000) PTSZ(8000);
+		SINCE(9000) PTSZ(9000);
+CUresult cuStreamBatchMemOp(CUstream stream, unsigned int count,
+		CUstreamBatchMemOpParams *paramArray COUNT(count) IN RAW,
+		unsigned int flags) SINCE(8000) PTSZ(8000);
 CUresult cuStreamWriteValue32_v2(CUstream stream, CUdeviceptr addr, cuuint32_t value, unsigned int flags)
 		SHIM SINCE(11070) PTSZ(11070);
 CUresult cuStreamWaitValue32_v2(CUstream stream, CUdeviceptr addr, cuuint32_t value, unsigned int flags)
@@ -887,11 +924,13 @@ CUresult cuLaunchCooperativeKernel(CUfunction f, unsigned int gridDimX, unsigned
 CUresult cuSignalExternalSemaphoresAsync(const CUexternalSemaphore *extSemArray,
 		const CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS *paramsArray,
 		unsigned int numExtSems, CUstream stream)
-		UNSUPPORTED("graphics and video interoperability") SINCE(10000) PTSZ(10000);
+		UNSUPPORTED("graphics and video interoperability") GIVES(CUDA_ERROR_INVALID_VALUE)
+		SINCE(10000) PTSZ(10000);
 CUresult cuWaitExternalSemaphoresAsync(const CUexternalSemaphore *extSemArray,
 		const CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS *paramsArray,
 		unsigned int numExtSems, CUstream stream)
-		UNSUPPORTED("graphics and video interoperability") SINCE(10000) PTSZ(10000);
+		UNSUPPORTED("graphics and video interoperability") GIVES(CUDA_ERROR_INVALID_VALUE)
+		SINCE(10000) PTSZ(10000);
 CUresult cuStreamBeginCapture(CUstream hStream) SHIM SINCE(10000) PTSZ(10000);
 CUresult cuStreamBeginCapture_v2(CUstream hStream, CUstreamCaptureMode mode) SHIM SINCE(10010) PTSZ(10010);
 CUresult cuStreamBeginCaptureToGraph(CUstream hStream, CUgraph hGraph, const CUgraphNode *dependencies

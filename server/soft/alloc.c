@@ -2,6 +2,8 @@
 /* The memory functions of the API: device, pitched, managed, pinned and registered memory.
  *
  * Thread rule: see state.h. A free waits for all work of the context, as the real driver's does. */
+#include <unistd.h>
+#include <sys/mman.h>
 #include <stdlib.h>
 #include <string.h>
 #include "server/soft/allocation.h"
@@ -95,7 +97,7 @@ CUresult cuMemFree_v2(CUdeviceptr p)
 	if (g.error)
 		return g.error;
 	if (!p)
-		return CUDA_SUCCESS;
+		return capture_unsafe();
 	struct allocation a;
 	bool known = allocation_find(p, &a) && a.base == p &&
 		     (a.kind == ALLOCATION_DEVICE || a.kind == ALLOCATION_MANAGED ||
@@ -202,12 +204,28 @@ CUresult cuMemFreeHost(void *h)
 	return r;
 }
 
+static bool is_host(const struct allocation *a)
+{
+	return a->kind == ALLOCATION_PINNED || a->kind == ALLOCATION_REGISTERED;
+}
+
+/* Whether the program has all of these pages. */
+static bool all_there(uintptr_t p, size_t n)
+{
+	size_t skew = p % (size_t)sysconf(_SC_PAGESIZE);
+
+	return !msync((void *)(p - skew), n + skew, MS_ASYNC);
+}
+
 CUresult cuMemHostRegister_v2(void *h, size_t n, unsigned flags)
 {
 	guarded g = enter_safe();
 	if (g.error)
 		return g.error;
-	if (!h || !n || flags & ~(unsigned)HOSTREGISTER_FLAGS || (uintptr_t)h + n < n)
+	if (!h || !n || flags & ~(unsigned)HOSTREGISTER_FLAGS || (uintptr_t)h + n < n || !all_there((uintptr_t)h, n))
+		return CUDA_ERROR_INVALID_VALUE;
+	struct allocation other;
+	if (allocation_find((uintptr_t)h, &other) && !is_host(&other))
 		return CUDA_ERROR_INVALID_VALUE;
 	struct allocation a = {.base = (uintptr_t)h,
 		.bytes = n,
@@ -227,19 +245,14 @@ CUresult cuMemHostUnregister(void *h)
 	uint64_t p = (uintptr_t)h;
 	if (!h)
 		return CUDA_ERROR_INVALID_VALUE;
-	if (!allocation_find(p, &a) || a.kind != ALLOCATION_REGISTERED)
+	if (!allocation_find(p, &a))
 		return CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED;
-	if (a.base != p)
+	if (a.kind != ALLOCATION_REGISTERED || a.base != p)
 		return CUDA_ERROR_INVALID_VALUE;
 	CUresult r = quiet(&a);
 	if (!r)
 		allocation_remove(p);
 	return r;
-}
-
-static bool is_host(const struct allocation *a)
-{
-	return a->kind == ALLOCATION_PINNED || a->kind == ALLOCATION_REGISTERED;
 }
 
 CUresult cuMemHostGetDevicePointer_v2(CUdeviceptr *out, void *h, unsigned flags)
@@ -263,6 +276,6 @@ CUresult cuMemHostGetFlags(unsigned *flags, void *h)
 	struct allocation a;
 	if (!flags || !allocation_find((uintptr_t)h, &a) || !is_host(&a))
 		return CUDA_ERROR_INVALID_VALUE;
-	*flags = a.flags;
+	*flags = a.flags | CU_MEMHOSTALLOC_DEVICEMAP; /* all of it is, where addresses are unified */
 	return CUDA_SUCCESS;
 }

@@ -215,7 +215,7 @@ CUresult capture_wait(struct event *e, struct stream *s, bool *taken)
 	}
 	*taken = true;
 	if (!c->graph)
-		return CUDA_ERROR_CAPTURED_EVENT;
+		return CUDA_ERROR_INVALID_VALUE;
 	if (c->status == CU_STREAM_CAPTURE_STATUS_INVALIDATED)
 		return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
 	if (s->legacy) {

@@ -123,6 +123,8 @@ CUresult cuEventCreate(CUevent *out, unsigned flags)
 
 CUresult cuEventDestroy_v2(CUevent h)
 {
+	if (!h)
+		return CUDA_ERROR_INVALID_HANDLE; /* even before cuInit */
 	guarded g = enter_healthy();
 	if (g.error)
 		return g.error;
@@ -253,6 +255,9 @@ CUresult cuEventQuery(CUevent h)
 		return CUDA_ERROR_INVALID_HANDLE;
 	if (e->capture)
 		return capture_asked(e);
+	CUresult r = capture_unsafe();
+	if (r)
+		return r;
 	if (e->page ? !event_reached(e, e->page->recorded) : e->mark && !e->mark->done)
 		return CUDA_ERROR_NOT_READY;
 	print_pending();
@@ -261,6 +266,8 @@ CUresult cuEventQuery(CUevent h)
 
 CUresult cuEventSynchronize(CUevent h)
 {
+	if (!h)
+		return CUDA_ERROR_INVALID_HANDLE; /* even before cuInit */
 	guarded g = enter_healthy();
 	if (g.error)
 		return g.error;
@@ -269,6 +276,9 @@ CUresult cuEventSynchronize(CUevent h)
 		return CUDA_ERROR_INVALID_HANDLE;
 	if (e->capture)
 		return capture_asked(e);
+	CUresult r = capture_unsafe();
+	if (r)
+		return r;
 	if (e->page)
 		return sync_shared(e);
 	struct context *c = e->object.context;
@@ -276,7 +286,7 @@ CUresult cuEventSynchronize(CUevent h)
 	if (e->mark)
 		mark_wait(e->mark);
 	print_pending();
-	CUresult r = c->error;
+	r = c->error;
 	object_unref(c);
 	return r;
 }

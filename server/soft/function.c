@@ -101,6 +101,8 @@ static struct guard enter_function(CUfunction h, struct function **f)
 
 CUresult cuFuncGetAttribute(int *value, CUfunction_attribute a, CUfunction h)
 {
+	if (!h)
+		return CUDA_ERROR_INVALID_HANDLE; /* even before cuInit */
 	struct function *f;
 	guarded g = enter_function(h, &f);
 	if (!g.error && !f->loaded)

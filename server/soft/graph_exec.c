@@ -261,7 +261,28 @@ static void exec_finish(struct object *o)
 	(CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH | CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD |              \
 		CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH | CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY)
 
-static CUresult instantiate(CUgraphExec *out, CUgraph h, unsigned long long flags)
+/* A node that no kernel can launch. */
+static struct node *for_the_host(const struct graph *g)
+{
+	struct node *n = g->first;
+
+	while (n && (n->type == CU_GRAPH_NODE_TYPE_KERNEL || n->type == CU_GRAPH_NODE_TYPE_MEMCPY ||
+			    n->type == CU_GRAPH_NODE_TYPE_MEMSET || n->type == CU_GRAPH_NODE_TYPE_GRAPH))
+		n = n->next;
+	return n;
+}
+
+/* For kernels to launch, which none does here; the host may, too. */
+static CUresult check_device_launch(const struct graph *g, unsigned long long flags, struct node **fault)
+{
+	if (!(flags & CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH))
+		return CUDA_SUCCESS;
+	*fault = for_the_host(g);
+	return !g->first || *fault || flags & CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH ? CUDA_ERROR_INVALID_VALUE
+											  : CUDA_SUCCESS;
+}
+
+static CUresult instantiate(CUgraphExec *out, CUgraph h, unsigned long long flags, struct node **fault)
 {
 	guarded g = enter();
 	if (g.error)
@@ -269,6 +290,9 @@ static CUresult instantiate(CUgraphExec *out, CUgraph h, unsigned long long flag
 	struct graph *graph = object_find(h, KIND_GRAPH);
 	if (!out || !graph || flags & ~(unsigned long long)FLAGS_KNOWN)
 		return CUDA_ERROR_INVALID_VALUE;
+	CUresult r = check_device_launch(graph, flags, fault);
+	if (r)
+		return r;
 	/* Memory has one address: one executable graph at a time. */
 	if (graph->execs && graph_has(graph, CU_GRAPH_NODE_TYPE_MEM_ALLOC))
 		return CUDA_ERROR_NOT_SUPPORTED;
@@ -281,7 +305,7 @@ static CUresult instantiate(CUgraphExec *out, CUgraph h, unsigned long long flag
 	struct graph_exec *x = calloc(1, sizeof *x);
 	if (!x)
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	x->flags = flags;
+	x->flags = flags & ~(unsigned long long)CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY; /* as the real driver tells them */
 	x->id = soft.next_id++;
 	x->graph = graph_copy(graph);
 	x->run = x->graph ? run_make(x->graph) : NULL;
@@ -300,7 +324,12 @@ static CUresult instantiate(CUgraphExec *out, CUgraph h, unsigned long long flag
 
 CUresult cuGraphInstantiateWithFlags(CUgraphExec *out, CUgraph h, unsigned long long flags)
 {
-	return instantiate(out, h, flags);
+	struct node *fault = NULL;
+
+	/* Nobody says in which stream. */
+	if (flags & CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD)
+		return CUDA_ERROR_INVALID_VALUE;
+	return instantiate(out, h, flags, &fault);
 }
 
 CUresult cuGraphInstantiate_v2(CUgraphExec *out, CUgraph h, CUgraphNode *bad, char *log, size_t n)
@@ -309,16 +338,20 @@ CUresult cuGraphInstantiate_v2(CUgraphExec *out, CUgraph h, CUgraphNode *bad, ch
 		*bad = NULL;
 	if (log && n)
 		*log = 0;
-	return instantiate(out, h, 0);
+	struct node *fault = NULL;
+	return instantiate(out, h, 0, &fault);
 }
 
 CUresult cuGraphInstantiateWithParams(CUgraphExec *out, CUgraph h, CUDA_GRAPH_INSTANTIATE_PARAMS *p)
 {
 	if (!p)
 		return CUDA_ERROR_INVALID_VALUE;
-	CUresult r = instantiate(out, h, p->flags);
-	p->hErrNode_out = NULL;
-	p->result_out = r ? CUDA_GRAPH_INSTANTIATE_ERROR : CUDA_GRAPH_INSTANTIATE_SUCCESS;
+	struct node *fault = NULL;
+	CUresult r = instantiate(out, h, p->flags, &fault);
+	p->hErrNode_out = fault ? HANDLE(fault) : NULL;
+	p->result_out = !r     ? CUDA_GRAPH_INSTANTIATE_SUCCESS
+			: fault ? CUDA_GRAPH_INSTANTIATE_NODE_OPERATION_NOT_SUPPORTED
+				: CUDA_GRAPH_INSTANTIATE_ERROR;
 	return r;
 }
 

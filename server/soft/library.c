@@ -455,7 +455,7 @@ CUresult cuKernelGetParamInfo(CUkernel h, size_t i, size_t *offset, size_t *size
 		return g.error;
 	struct kernel *k = object_find(h, KIND_KERNEL);
 	if (!k)
-		return CUDA_ERROR_INVALID_HANDLE;
+		return h ? CUDA_ERROR_INVALID_HANDLE : CUDA_ERROR_INVALID_VALUE;
 	CUresult why = CUDA_SUCCESS;
 	const struct engine_function *code = kernel_code(k, &why);
 	if (!code)

@@ -160,12 +160,9 @@ static CUresult load(
 		return g.error;
 	if (!out || !image)
 		return CUDA_ERROR_INVALID_VALUE;
-	CUresult r = capture_unsafe();
-	if (r)
-		return r;
 	struct jit jit;
 	struct image im;
-	r = jit_read(&jit, n, options, values);
+	CUresult r = jit_read(&jit, n, options, values);
 	if (r)
 		return r;
 	struct context *c = g.context;

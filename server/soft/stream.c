@@ -496,6 +496,8 @@ struct stream *stream_named(struct context *c, CUstream handle, CUresult *why)
 
 CUresult cuStreamDestroy_v2(CUstream h)
 {
+	if (!h)
+		return CUDA_ERROR_INVALID_HANDLE; /* even before cuInit */
 	guarded g = enter_healthy();
 	if (g.error)
 		return g.error;

@@ -49,6 +49,8 @@ CUresult cuStreamQuery(CUstream h)
 	if (g.error)
 		return g.error;
 	CUresult r = capture_query(s);
+	if (!r)
+		r = capture_unsafe();
 	if (r)
 		return r;
 	if (!stream_idle(s))
@@ -64,6 +66,8 @@ CUresult cuStreamSynchronize(CUstream h)
 	if (g.error)
 		return g.error;
 	CUresult r = capture_query(s);
+	if (!r)
+		r = capture_unsafe();
 	if (r)
 		return r;
 	struct context *c = s->object.context;
@@ -215,6 +219,8 @@ CUresult cuStreamSetAttribute(CUstream h, CUstreamAttrID attr, const CUstreamAtt
 		return CUDA_ERROR_INVALID_VALUE;
 	switch (attr) {
 	case CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW:
+		if (!(value->accessPolicyWindow.hitRatio >= 0 && value->accessPolicyWindow.hitRatio <= 1))
+			return CUDA_ERROR_INVALID_VALUE;
 		s->window = value->accessPolicyWindow;
 		return CUDA_SUCCESS;
 	case CU_LAUNCH_ATTRIBUTE_SYNCHRONIZATION_POLICY:

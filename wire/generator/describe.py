@@ -7,7 +7,7 @@ import zlib
 
 CLASSES = {"LOCAL", "CACHED", "POST", "NEW", "HAND", "UNSUPPORTED", "SAME"}
 NEEDS = {"ANYTIME": "CALL_ANYTIME", "UNLOST": "CALL_UNLOST"}
-CALL_WORDS = CLASSES | set(NEEDS) | {"SHIM", "SERVE", "ALWAYS", "GUARDED", "SINCE", "PTSZ", "PTDS"}
+CALL_WORDS = CLASSES | set(NEEDS) | {"SHIM", "SERVE", "ALWAYS", "GUARDED", "GIVES", "SINCE", "PTSZ", "PTDS"}
 PARAM_WORDS = {"BYTES", "COUNT", "TEXT", "STRING", "INOUT", "IN", "OPTIONAL", "OPAQUE", "UNSENT", "VIA",
                "RAW", "DROP", "ORDINAL"}
 UNSIGNED = {"size_t", "unsigned", "unsigned int", "unsigned char", "unsigned short", "unsigned long",

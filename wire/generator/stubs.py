@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The client's side of a call: how a stub encodes it, sends it, and decodes the answer."""
 from generator.describe import codecs, counted
-from generator.text import HEAD, flavour, function, indent, lines, unused
+from generator.text import HEAD, flavour, function, indent, lines, refusal, unused
 
 
 def put(p, expr):
@@ -190,8 +190,8 @@ def gen_stubs_c(api, calls, types):
     for c in calls:
         head = f"{api.result} {c.name}({c.args})"
         if c.cls == "UNSUPPORTED":
-            refusal = f'return {api.tag}call_unsupported("{c.name}", "{c.words["UNSUPPORTED"]}");'
-            print(function(head, unused(c) + lines(1, refusal)))
+            ask = f'{api.tag}call_unsupported("{c.name}", "{c.words["UNSUPPORTED"]}")'
+            print(function(head, unused(c) + refusal(api, c, ask)))
         elif c.cls == "SAME":
             print(function(head, lines(1, f"return {c.words['SAME']}({c.names});")))
         elif not c.hand:

@@ -4,7 +4,7 @@ import hashlib
 import re
 
 from generator.describe import NEEDS, exports
-from generator.text import HEAD, flavour, function, lines, unused
+from generator.text import HEAD, flavour, function, lines, refusal, unused
 
 
 def gen_calls_h(api, calls, types):
@@ -97,8 +97,8 @@ def gen_driver_c(api, calls, types):
     table, count = f"{api.tag}driver_symbols", f"{api.tag}driver_symbol_count"
     print(HEAD + f'#include "{api.prefix}.driver.h"\n')
     for name, c in exports(calls):
-        refusal = unused(c) + lines(1, f"return {api.unsupported};")
-        print(function(f"static {api.result} missing_{name}({c.args})", refusal), end="")
+        missing = unused(c) + lines(1, f"return {api.unsupported};")
+        print(function(f"static {api.result} missing_{name}({c.args})", missing), end="")
     print(f"\nconst struct driver_symbol {table}[] = {{")
     for name, c in exports(calls):
         print(f'\t{{"{name}", offsetof(struct {api.tag}driver, {name}), missing_{name}}},')
@@ -135,7 +135,7 @@ def gen_soft_c(api, calls, types):
     place."""
     print(HEAD + f'#include "server/soft/context.h"\n#include "wire/{api.prefix}.h"\n')
     for c in calls:
-        body = unused(c) + lines(1, f"return soft_unsupported(\"{c.name}\");")
+        body = unused(c) + refusal(api, c, f'soft_unsupported("{c.name}")')
         if c.cls == "SAME":
             body = lines(1, f"return {c.words['SAME']}({c.names});")
         print(function(f"__attribute__((weak)) {api.result} {c.name}({c.args})", body))

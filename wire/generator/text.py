@@ -19,6 +19,14 @@ def unused(c):
     return lines(1, *(f"(void){p.name};" for p in c.params))
 
 
+def refusal(api, c, ask):
+    """Statements of a call that is not there: what `ask` says, or the code of the description."""
+    code = c.words.get("GIVES")
+    if not code:
+        return lines(1, f"return {ask};")
+    return lines(1, f"{api.result} r = {ask};", f"return r == {api.unsupported} ? {code} : r;")
+
+
 def function(head, body):
     return f"{head}\n{{\n{body}}}\n"
 

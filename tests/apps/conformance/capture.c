@@ -266,9 +266,6 @@ static void threads(void)
 			SAY("status %d", status_of(a));
 			ASK(cuStreamEndCapture(a, &g));
 		}
-	CUstreamCaptureMode wrong = 77;
-	ASK(cuThreadExchangeStreamCaptureMode(&wrong));
-	ASK(cuThreadExchangeStreamCaptureMode(NULL));
 }
 
 SECTIONS({"forked", forked}, {"unjoined", unjoined}, {"forbidden", forbidden}, {"into", into}, {"threads", threads})

@@ -34,14 +34,12 @@ static void contexts(void)
 	int active = 7;
 
 	NEED(cuInit(0));
-	ASK(ctxCreate(&a, 0, 0));
-	ASK(cuCtxGetApiVersion(a, &version));
-	SAY("version %u", version);
+	/* The first of all makes a context of 32-bit addresses, beside which a driver makes no other. */
 	ASK(ctxCreate(&b, 77, 0));
 	ASK(ctxCreate(&b, 0, 4096));
 	ASK(ctxCreate(NULL, 0, 0));
-	ASK(ctxCreate_v2(&b, CU_CTX_SCHED_BLOCKING_SYNC, 0));
-	ASK(cuCtxGetApiVersion(b, &version));
+	ASK(ctxCreate_v2(&a, CU_CTX_SCHED_BLOCKING_SYNC, 0));
+	ASK(cuCtxGetApiVersion(a, &version));
 	SAY("version %u", version);
 	ASK(cuCtxGetFlags(&flags));
 	SAY("flags %#x", flags);
@@ -130,11 +128,10 @@ static void devices(void)
 	ASK(cuDeviceGetProperties(&p, 4096));
 	ASK(cuDeviceGetLuid(luid, &mask, 0));
 	ASK(cuDeviceGetTexture1DLinearMaxWidth(&n, CU_AD_FORMAT_FLOAT, 1, 0));
-	SAY("texels %zu", n);
+	printf("~ texels %zu\n", n);
 	ASK(cuDeviceGetTexture1DLinearMaxWidth(&n, CU_AD_FORMAT_FLOAT, 3, 0));
 	ASK(cuModuleGetLoadingMode(&mode));
 	printf("~ mode %d\n", mode);
-	ASK(cuModuleGetLoadingMode(NULL));
 	ASK(getProcAddress("cuMemAlloc", &f, 12000, 0));
 	SAY("found %d", f != NULL);
 	ASK(getProcAddress("cuMemAlloc", &f, 12000, 77));

@@ -29,17 +29,9 @@ static void outstanding(void)
 	ASK(cuCtxGetCurrent(&now));
 	SAY("none %d", now == NULL);
 	ASK(cuMemAlloc(&q, 4));
-	ASK(cuStreamSynchronize(s));
-	ASK(cuCtxSetCurrent(a));
-	ASK(cuCtxPushCurrent(a));
-	ASK(cuCtxDestroy(a));
-	ASK(cuCtxGetApiVersion(a, &v));
-	/* Another one works. */
+	/* A driver may crash when it is given what died with the context; but addresses are only numbers. */
 	NEED(cuCtxCreate(&a, NULL, 0, 0));
-	ASK(cuStreamQuery(s));
-	ASK(cuEventQuery(e));
 	ASK(cuMemFree(p));
-	ASK(cuModuleUnload(m));
 	ASK(cuMemAlloc(&q, 4));
 	ASK(cuMemsetD32(q, 5, 1));
 	SAY("value %u", word(q));
@@ -68,11 +60,11 @@ static void reset(void)
 	ASK(cuCtxGetCurrent(&again));
 	SAY("the same %d", again == context);
 	ASK(cuMemAlloc(&q, 64));
-	ASK(LAUNCH(f, s, &p, &v));
-	ASK(cuStreamSynchronize(s));
 	ASK(cuMemcpyDtoH(&v, p, 4));
+	ASK(cuStreamSynchronize(NULL));
 	ASK(cuCtxSynchronize());
 	ASK(cuCtxSetCurrent(context));
+	ASK(cuMemAlloc(&q, 64));
 	ASK(cuDevicePrimaryCtxRetain(&again, device));
 	SAY("the same %d", again == context);
 	ASK(cuCtxSetCurrent(again));
@@ -88,6 +80,8 @@ static void reset(void)
 	ASK(cuDevicePrimaryCtxRelease(device));
 	ASK(cuDevicePrimaryCtxGetState(device, &flags, &active));
 	SAY("active %d", active);
+	ASK(cuMemAlloc(&q, 64));
+	ASK(cuCtxSynchronize());
 	ASK(cuDevicePrimaryCtxRelease(device));
 }
 
@@ -188,7 +182,7 @@ static void forked(void)
 		ASK(cuCtxSetCurrent(context));
 		ASK(cuMemAlloc(&q, 64));
 		ASK(cuMemcpyDtoH(&n, p, 4));
-		ASK(cuStreamSynchronize(s));
+		VARY(cuStreamSynchronize(s));
 		ASK(cuLaunchKernel(f, 1, 1, 1, 1, 1, 1, 0, s, NULL, NULL));
 		ASK(cuDeviceGetName(name, 16, 0));
 		ASK(cuDriverGetVersion(&n));

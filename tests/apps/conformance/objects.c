@@ -189,9 +189,7 @@ static void planes(void)
 	ASK(cuMemcpy2D(&c));
 	SAY("%g %g %g", in[34], in[35], in[36]);
 	ASK(cuSurfObjectDestroy(s));
-	ASK(cuSurfObjectGetResourceDesc(&got, s));
 	ASK(cuSurfObjectDestroy(0));
-	ASK(cuSurfObjectCreate(NULL, &r));
 	ASK(cuSurfObjectCreate(&s, NULL));
 	NEED(cuArrayCreate(&b, &(CUDA_ARRAY_DESCRIPTOR){16, 4, CU_AD_FORMAT_FLOAT, 1}));
 	r.res.array.hArray = b;
