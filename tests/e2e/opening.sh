@@ -54,6 +54,11 @@ runs_right 5 3
 trips 3 100 cuLibraryLoadData=1
 trips 5 3 cuLibraryLoadData=1
 
+# Threads that do it at once, of images that are not known, and that are.
+runs_right 6 4 8
+runs_right 6 4 8
+runs_right 3 100 8
+
 # Another server's start says nothing of the devices that would make the notes another machine's.
 stop_mount
 stop_server

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* opening IMAGES KIB: what frameworks ask ahead of their first result, of so many libraries of at least that size:
- * a kernel of each, its function, attributes, occupancy, which clusters fit, and launches of both. Kernel i of image n stores
- * 100 * n + i. Says "right". One thread. */
+/* opening IMAGES KIB [THREADS]: what frameworks ask ahead of their first result, of so many libraries of
+ * at least that size: a kernel of each, its function, attributes, occupancy, which clusters fit, and
+ * launches of both. Kernel i of image n stores 100 * n + i. Says "right". With THREADS each of so many
+ * does all of that at once, and unloads what it loaded. */
+#include <pthread.h>
 #include "prog.h"
 
 #define KERNELS 20 /* more than come with any load */
@@ -55,6 +57,8 @@ static void launch(CUfunction f, CUdeviceptr p, unsigned want)
 	REQUIRE(got == want);
 }
 
+static bool unload;
+
 static void use(unsigned number, size_t kib, CUdeviceptr p)
 {
 	unsigned i = number % KERNELS;
@@ -83,20 +87,43 @@ static void use(unsigned number, size_t kib, CUdeviceptr p)
 		ask_clusters(f);
 	launch(f, p, 100 * number + i);
 	launch((CUfunction)k, p, 100 * number + i);
+	if (unload)
+		CHECK(cuLibraryUnload(library));
+}
+
+static unsigned images;
+static size_t size;
+
+static void *use_all(void *p)
+{
+	CHECK(cuCtxSetCurrent(prog_context));
+	for (unsigned n = 1; n <= images; n++)
+		use(n, size, *(CUdeviceptr *)p);
+	return NULL;
 }
 
 int main(int argc, char **argv)
 {
-	CUdeviceptr p;
+	pthread_t thread[16];
+	CUdeviceptr p[16];
+	int threads = argc == 4 ? atoi(argv[3]) : 0;
 
-	REQUIRE(argc == 3);
+	REQUIRE(argc >= 3 && threads <= 16);
+	images = (unsigned)atoi(argv[1]);
+	size = (size_t)atoi(argv[2]);
+	unload = threads;
 	CHECK(cuInit(0));
 	CHECK(cuDeviceGet(&prog_device, 0));
 	CHECK(cuDevicePrimaryCtxRetain(&prog_context, prog_device));
 	CHECK(cuCtxSetCurrent(prog_context));
-	CHECK(cuMemAlloc_v2(&p, 4));
-	for (int n = 1; n <= atoi(argv[1]); n++)
-		use((unsigned)n, (size_t)atoi(argv[2]), p);
+	for (int i = 0; i < (threads ? threads : 1); i++)
+		CHECK(cuMemAlloc_v2(&p[i], 4));
+	for (int i = 0; i < threads; i++)
+		REQUIRE(!pthread_create(&thread[i], NULL, use_all, &p[i]));
+	for (int i = 0; i < threads; i++)
+		pthread_join(thread[i], NULL);
+	if (!threads)
+		use_all(&p[0]);
 	say("right");
 	return 0;
 }
