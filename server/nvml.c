@@ -7,6 +7,7 @@
 
 #include <dirent.h>
 #include <dlfcn.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -201,14 +202,25 @@ unsigned nvml_computing(struct computing *list, unsigned room)
  * them. */
 #define REAL(name) static __typeof__(nvml.name) real_##name;
 
+/* The pids in a list of *n elements, of which `room` are there at most: each is `at` bytes into its
+ * element, the elements are `step` bytes apart. */
+static nvmlReturn_t translate(
+	nvmlReturn_t r, void *list, size_t at, size_t step, const unsigned *n, unsigned room)
+{
+	for (unsigned i = 0; !r && i < room && i < *n; i++) {
+		unsigned *pid = (void *)((char *)list + i * step + at);
+
+		*pid = nvml_client_pid(*pid);
+	}
+	return r;
+}
+
 #define PROCESSES(name, info) REAL(name) \
 static nvmlReturn_t translated_##name(nvmlDevice_t device, unsigned *n, info *infos) \
 { \
 	unsigned room = n && infos ? *n : 0; \
 	nvmlReturn_t r = real_##name(device, n, infos); \
-	for (unsigned i = 0; !r && i < room && i < *n; i++) \
-		infos[i].pid = nvml_client_pid(infos[i].pid); \
-	return r; \
+	return translate(r, infos, offsetof(info, pid), sizeof *infos, n, room); \
 }
 
 PROCESSES(nvmlDeviceGetComputeRunningProcesses_v3, nvmlProcessInfo_t)
@@ -223,9 +235,7 @@ static nvmlReturn_t translated_nvmlDeviceGetProcessUtilization(nvmlDevice_t devi
 	unsigned room = n && samples ? *n : 0;
 	nvmlReturn_t r = real_nvmlDeviceGetProcessUtilization(device, samples, n, since);
 
-	for (unsigned i = 0; !r && i < room && i < *n; i++)
-		samples[i].pid = nvml_client_pid(samples[i].pid);
-	return r;
+	return translate(r, samples, offsetof(nvmlProcessUtilizationSample_t, pid), sizeof *samples, n, room);
 }
 
 REAL(nvmlDeviceGetProcessesUtilizationInfo)
@@ -235,9 +245,8 @@ static nvmlReturn_t translated_nvmlDeviceGetProcessesUtilizationInfo(nvmlDevice_
 	unsigned room = info->procUtilArray ? info->processSamplesCount : 0;
 	nvmlReturn_t r = real_nvmlDeviceGetProcessesUtilizationInfo(device, info);
 
-	for (unsigned i = 0; !r && i < room && i < info->processSamplesCount; i++)
-		info->procUtilArray[i].pid = nvml_client_pid(info->procUtilArray[i].pid);
-	return r;
+	return translate(r, info->procUtilArray, offsetof(nvmlProcessUtilizationInfo_v1_t, pid),
+		sizeof *info->procUtilArray, &info->processSamplesCount, room);
 }
 
 REAL(nvmlDeviceGetRunningProcessDetailList)
@@ -247,9 +256,8 @@ static nvmlReturn_t translated_nvmlDeviceGetRunningProcessDetailList(nvmlDevice_
 	unsigned room = list->procArray ? list->numProcArrayEntries : 0;
 	nvmlReturn_t r = real_nvmlDeviceGetRunningProcessDetailList(device, list);
 
-	for (unsigned i = 0; !r && i < room && i < list->numProcArrayEntries; i++)
-		list->procArray[i].pid = nvml_client_pid(list->procArray[i].pid);
-	return r;
+	return translate(r, list->procArray, offsetof(nvmlProcessDetail_v1_t, pid), sizeof *list->procArray,
+		&list->numProcArrayEntries, room);
 }
 
 REAL(nvmlDeviceGetAccountingPids)
@@ -258,9 +266,7 @@ static nvmlReturn_t translated_nvmlDeviceGetAccountingPids(nvmlDevice_t device, 
 	unsigned room = n && pids ? *n : 0;
 	nvmlReturn_t r = real_nvmlDeviceGetAccountingPids(device, n, pids);
 
-	for (unsigned i = 0; !r && i < room && i < *n; i++)
-		pids[i] = nvml_client_pid(pids[i]);
-	return r;
+	return translate(r, pids, 0, sizeof *pids, n, room);
 }
 
 REAL(nvmlDeviceGetAccountingStats)

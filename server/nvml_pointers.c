@@ -52,12 +52,22 @@ static void put_list(struct exec *x, unsigned count, size_t room, const void *li
 		put_bytes(&x->out, (const char *)list + i * size, size);
 }
 
+/* Room for as many elements as the program has, at most LIMIT_ARRAY, told in *count; *list NULL if it
+ * has none. */
+static bool make_room(struct exec *x, bool has, uint64_t room, size_t size, unsigned *count, void **list)
+{
+	*count = (unsigned)(room < LIMIT_ARRAY ? room : LIMIT_ARRAY);
+	*list = has ? exec_alloc(x, (*count + 1ull) * size) : NULL;
+	return !has || *list;
+}
+
 CUresult serve_nvmlDeviceGetProcessesUtilizationInfo(struct exec *x)
 {
 	nvmlDevice_t device = exec_handle(x, HANDLE_nvmlDevice_t);
 	nvmlProcessesUtilizationInfo_t info = {.version = (unsigned)get_u64(&x->in)};
 	bool has = get_bool(&x->in);
 	uint64_t room = get_u64(&x->in);
+	void *elements;
 	nvmlReturn_t r;
 
 	info.lastSeenTimeStamp = get_u64(&x->in);
@@ -68,13 +78,10 @@ CUresult serve_nvmlDeviceGetProcessesUtilizationInfo(struct exec *x)
 	/* Other versions may have larger elements. */
 	if (info.version != (sizeof info | 1u << 24))
 		return (CUresult)NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
-	if (room > LIMIT_ARRAY)
-		room = LIMIT_ARRAY;
-	info.processSamplesCount = (unsigned)room;
-	if (has)
-		info.procUtilArray = exec_alloc(x, (room + 1) * sizeof *info.procUtilArray);
-	if (has && !info.procUtilArray)
+	if (!make_room(x, has, room, sizeof *info.procUtilArray, &info.processSamplesCount, &elements))
 		return (CUresult)NVML_ERROR_MEMORY;
+	room = info.processSamplesCount;
+	info.procUtilArray = elements;
 	r = nvml.nvmlDeviceGetProcessesUtilizationInfo(device, &info);
 	put_list(x, info.processSamplesCount, room, info.procUtilArray, sizeof *info.procUtilArray);
 	return (CUresult)r;
@@ -86,6 +93,7 @@ CUresult serve_nvmlDeviceGetRunningProcessDetailList(struct exec *x)
 	nvmlProcessDetailList_t list = {.version = (unsigned)get_u64(&x->in)};
 	bool has;
 	uint64_t room;
+	void *elements;
 	nvmlReturn_t r;
 
 	list.mode = (unsigned)get_u64(&x->in);
@@ -97,13 +105,10 @@ CUresult serve_nvmlDeviceGetRunningProcessDetailList(struct exec *x)
 		return x->handle_code;
 	if (list.version != (sizeof list | 1u << 24))
 		return (CUresult)NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
-	if (room > LIMIT_ARRAY)
-		room = LIMIT_ARRAY;
-	list.numProcArrayEntries = (unsigned)room;
-	if (has)
-		list.procArray = exec_alloc(x, (room + 1) * sizeof *list.procArray);
-	if (has && !list.procArray)
+	if (!make_room(x, has, room, sizeof *list.procArray, &list.numProcArrayEntries, &elements))
 		return (CUresult)NVML_ERROR_MEMORY;
+	room = list.numProcArrayEntries;
+	list.procArray = elements;
 	r = nvml.nvmlDeviceGetRunningProcessDetailList(device, &list);
 	put_list(x, list.numProcArrayEntries, room, list.procArray, sizeof *list.procArray);
 	return (CUresult)r;

@@ -329,38 +329,28 @@ static nvmlReturn_t p2p_status(
 	return NVML_SUCCESS;
 }
 
-static nvmlReturn_t compute_mode(nvmlDevice_t device, nvmlComputeMode_t *mode)
-{
-	CUdevice d;
+/* ---- what is the same of every one */
 
-	if (!mode || !ordinal_of(device, &d))
-		return NVML_ERROR_INVALID_ARGUMENT;
-	*mode = NVML_COMPUTEMODE_DEFAULT;
-	return NVML_SUCCESS;
+/* A function that says one thing of every device. */
+#define SAYS(name, type, value) \
+static nvmlReturn_t name(nvmlDevice_t device, type *out) \
+{ \
+	CUdevice d; \
+	if (!out || !ordinal_of(device, &d)) \
+		return NVML_ERROR_INVALID_ARGUMENT; \
+	*out = value; \
+	return NVML_SUCCESS; \
 }
 
-/* It is no part of another device, has no parts, and is nobody's virtual one. */
-static nvmlReturn_t none_of_it(nvmlDevice_t device, unsigned *n)
-{
-	CUdevice d;
-
-	if (!n || !ordinal_of(device, &d))
-		return NVML_ERROR_INVALID_ARGUMENT;
-	*n = 0;
-	return NVML_SUCCESS;
-}
-
-static nvmlReturn_t not_virtual(nvmlDevice_t device, nvmlGpuVirtualizationMode_t *mode)
-{
-	CUdevice d;
-
-	if (!mode || !ordinal_of(device, &d))
-		return NVML_ERROR_INVALID_ARGUMENT;
-	*mode = NVML_GPU_VIRTUALIZATION_MODE_NONE;
-	return NVML_SUCCESS;
-}
-
+SAYS(compute_mode, nvmlComputeMode_t, NVML_COMPUTEMODE_DEFAULT)
+/* It is no part of another device and has no parts. */
+SAYS(none_of_it, unsigned, 0)
+SAYS(not_virtual, nvmlGpuVirtualizationMode_t, NVML_GPU_VIRTUALIZATION_MODE_NONE)
 /* It has no events: a set of them stays empty. */
+SAYS(events_supported, unsigned long long, 0)
+#undef SAYS
+
+/* What stands for a set of events. */
 static char events;
 
 static nvmlReturn_t events_create(nvmlEventSet_t *set)
@@ -374,16 +364,6 @@ static nvmlReturn_t events_create(nvmlEventSet_t *set)
 static nvmlReturn_t events_free(nvmlEventSet_t set)
 {
 	return set ? NVML_SUCCESS : NVML_ERROR_INVALID_ARGUMENT;
-}
-
-static nvmlReturn_t events_supported(nvmlDevice_t device, unsigned long long *types)
-{
-	CUdevice d;
-
-	if (!types || !ordinal_of(device, &d))
-		return NVML_ERROR_INVALID_ARGUMENT;
-	*types = 0;
-	return NVML_SUCCESS;
 }
 
 static nvmlReturn_t events_wait(nvmlEventSet_t set, nvmlEventData_t *data, unsigned ms)

@@ -40,33 +40,15 @@ int share_send(int socket, const struct share_message *m, int fd)
 
 int share_receive(int socket, struct share_message *m, int *fd, int flags)
 {
-	union { struct cmsghdr align; char bytes[CMSG_SPACE(sizeof(int))]; } control;
-	struct iovec v = {m, sizeof *m};
-	struct msghdr h = {.msg_iov = &v, .msg_iovlen = 1, .msg_control = &control,
-			.msg_controllen = sizeof control};
-	struct cmsghdr *c;
-	ssize_t n;
+	unsigned came;
+	int r;
 
-	*fd = -1;
 	do
-		n = recvmsg(socket, &h, flags | MSG_CMSG_CLOEXEC);
-	while (n < 0 && errno == EINTR);
-	if (n <= 0)
-		return n ? -errno : -ECONNRESET;
-	c = CMSG_FIRSTHDR(&h);
-	/* The room is enough for more than one. */
-	unsigned came = c && c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS ?
-			(c->cmsg_len - CMSG_LEN(0)) / sizeof *fd : 0;
-	bool good = n == sizeof *m && came <= 1 && !(h.msg_flags & MSG_CTRUNC);
-
-	for (unsigned i = 0; i < came; i++) {
-		memcpy(fd, CMSG_DATA(c) + i * sizeof *fd, sizeof *fd);
-		if (!good)
-			close(*fd);
-	}
-	if (!good)
+		r = fds_receive_most(socket, m, sizeof *m, fd, 1, &came, flags);
+	while (r == -EINTR);
+	if (r || !came)
 		*fd = -1;
-	return good ? 0 : -EPROTO;
+	return r;
 }
 
 /* ---- the table ---- */

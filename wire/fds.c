@@ -28,28 +28,41 @@ int fds_send(int socket, const void *p, size_t n, const int *fds, unsigned count
 	return r < 0 ? -errno : (size_t)r == n ? 0 : -EPROTO;
 }
 
-int fds_receive(int socket, void *p, size_t n, int *fds, unsigned count, int flags)
+int fds_receive_most(int socket, void *p, size_t n, int *fds, unsigned most, unsigned *came, int flags)
 {
 	union control control;
 	struct iovec v = {p, n};
 	struct msghdr m = {.msg_iov = &v, .msg_iovlen = 1, .msg_control = control.bytes,
 		.msg_controllen = sizeof(control.bytes)};
-	int came[FDS_MOST];
+	int all[FDS_MOST];
 	unsigned k = 0;
+	*came = 0;
 	ssize_t r = recvmsg(socket, &m, flags | MSG_CMSG_CLOEXEC);
-	if (r < 0)
-		return -errno;
+	if (r <= 0)
+		return r ? -errno : -ECONNRESET;
 	for (struct cmsghdr *c = CMSG_FIRSTHDR(&m); c; c = CMSG_NXTHDR(&m, c)) {
 		if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS)
 			continue;
 		k = (unsigned)((c->cmsg_len - CMSG_LEN(0)) / sizeof(int));
-		memcpy(came, CMSG_DATA(c), k * sizeof(int));
+		memcpy(all, CMSG_DATA(c), k * sizeof(int));
 	}
-	if ((size_t)r == n && k == count && !(m.msg_flags & MSG_CTRUNC)) {
-		memcpy(fds, came, count * sizeof(int));
+	if ((size_t)r == n && k <= most && !(m.msg_flags & MSG_CTRUNC)) {
+		memcpy(fds, all, k * sizeof(int));
+		*came = k;
 		return 0;
 	}
 	while (k)
-		close(came[--k]);
+		close(all[--k]);
+	return -EPROTO;
+}
+
+int fds_receive(int socket, void *p, size_t n, int *fds, unsigned count, int flags)
+{
+	unsigned came;
+	int r = fds_receive_most(socket, p, n, fds, count, &came, flags);
+	if (r || came == count)
+		return r;
+	while (came)
+		close(fds[--came]);
 	return -EPROTO;
 }

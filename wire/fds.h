@@ -10,3 +10,6 @@ int fds_send(int socket, const void *p, size_t n, const int *fds, unsigned count
 /* Receives n bytes and the `count` descriptors that must come with them, close-on-exec. 0, or -errno: then
  * the caller gets none; -EPROTO: something else came. */
 int fds_receive(int socket, void *p, size_t n, int *fds, unsigned count, int flags);
+/* The same for a peer that may send fewer, down to none: *came says how many are in fds. -ECONNRESET:
+ * the peer has closed the socket. */
+int fds_receive_most(int socket, void *p, size_t n, int *fds, unsigned most, unsigned *came, int flags);

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "devshim/nvml/call.h"
+#include "devshim/nvml/process.h"
 #include "wire/log.h"
 #include "wire/nvml.h"
 
@@ -137,20 +138,12 @@ struct listed {
 };
 _Static_assert(sizeof(struct listed) == 4128, "as nvidia-smi steps through it");
 
-typedef nvmlReturn_t list_fn(nvmlDevice_t, unsigned *, nvmlProcessInfo_t *);
-
 static nvmlReturn_t list(list_fn *ask, nvmlDevice_t d, unsigned *n, struct listed *out)
 {
-	nvmlProcessInfo_t *infos = NULL;
 	unsigned room = n && out ? *n : 0;
-	nvmlReturn_t r;
+	nvmlProcessInfo_t *infos;
+	nvmlReturn_t r = list_whole(ask, d, n, room, &infos);
 
-	if (room) {
-		infos = calloc(room, sizeof *infos);
-		if (!infos)
-			return NVML_ERROR_MEMORY;
-	}
-	r = ask(d, n, infos);
 	for (unsigned i = 0; !r && i < room && i < *n; i++) {
 		const nvmlProcessInfo_t *p = &infos[i];
 

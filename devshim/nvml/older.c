@@ -5,6 +5,7 @@
  * Thread rule: any thread; nothing is kept. */
 #include <stdlib.h>
 #include "devshim/nvml/call.h"
+#include "devshim/nvml/process.h"
 #include "wire/nvml.h"
 
 #define PCI_1 offsetof(nvmlPciInfo_t, pciSubSystemId)   /* bytes that the first version had */
@@ -68,20 +69,12 @@ nvmlReturn_t nvmlEventSetWait(nvmlEventSet_t set, nvmlEventData_t *data, unsigne
 
 /* ---- process lists of pid and memory only ---- */
 
-typedef nvmlReturn_t list_fn(nvmlDevice_t, unsigned *, nvmlProcessInfo_t *);
-
-static nvmlReturn_t list_part(list_fn *list, nvmlDevice_t device, unsigned *n, nvmlProcessInfo_v1_t *infos)
+static nvmlReturn_t list_part(list_fn *ask, nvmlDevice_t device, unsigned *n, nvmlProcessInfo_v1_t *infos)
 {
-	nvmlProcessInfo_t *whole = NULL;
 	unsigned room = n && infos ? *n : 0;
-	nvmlReturn_t r;
+	nvmlProcessInfo_t *whole;
+	nvmlReturn_t r = list_whole(ask, device, n, room, &whole);
 
-	if (room) {
-		whole = calloc(room, sizeof *whole);
-		if (!whole)
-			return NVML_ERROR_MEMORY;
-	}
-	r = list(device, n, whole);
 	for (unsigned i = 0; !r && i < *n && i < room; i++)
 		infos[i] = (nvmlProcessInfo_v1_t){
 			.pid = whole[i].pid, .usedGpuMemory = whole[i].usedGpuMemory};

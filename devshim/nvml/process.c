@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Names of processes. Lists name the programs of this mount by their own pids: what such a program is called
- * is known here, not at the server.
+/* Lists of processes, and their names. Lists name the programs of this mount by their own pids: what such a
+ * program is called is known here, not at the server.
  *
  * Thread rule: any thread; nothing is kept. */
+#include "devshim/nvml/process.h"
 #include <ctype.h>
 #include <dirent.h>
 #include <limits.h>
@@ -12,6 +13,12 @@
 #include "nvml.remote.h"
 #include "wire/nvml.h"
 #include "wire/uncancelled.h"
+
+nvmlReturn_t list_whole(list_fn *ask, nvmlDevice_t device, unsigned *n, unsigned room, nvmlProcessInfo_t **infos)
+{
+	*infos = room ? calloc(room, sizeof **infos) : NULL;
+	return room && !*infos ? NVML_ERROR_MEMORY : ask(device, n, *infos);
+}
 
 /* A line of a file of the mount, without its end; false when there is none. */
 static bool read_line(const char *path, char *out, size_t cap)
