@@ -179,14 +179,15 @@ static CUresult peer_wait(CUmemorytype type, CUarray array, CUcontext h, bool as
 {
 	if (type == CU_MEMORYTYPE_ARRAY)
 		h = handle_owner(HANDLE_CUarray, array);
-	struct context *c = context_find(h);
+	/* None means the current one. */
+	struct context *c = h || type == CU_MEMORYTYPE_ARRAY ? context_find(h) : context_current();
 
 	if (!c && type == CU_MEMORYTYPE_ARRAY)
 		return CUDA_SUCCESS;    /* the copy says what is wrong with the array */
 	if (!c)
 		return CUDA_ERROR_INVALID_CONTEXT;
 	bool waited = async || c == context_current() || !work_context_busy(c);
-	return waited ? CUDA_SUCCESS : cuCtxSynchronize_v2(h);
+	return waited ? CUDA_SUCCESS : cuCtxSynchronize_v2(c->handle);
 }
 
 static CUresult box_peer(const CUDA_MEMCPY3D_PEER *c, bool async, CUstream stream)

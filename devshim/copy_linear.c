@@ -109,9 +109,11 @@ CUresult cuMemcpyAsync(CUdeviceptr dst, CUdeviceptr src, size_t n, CUstream s)
 static CUresult peer(CUdeviceptr dst, CUcontext dctx, CUdeviceptr src, CUcontext sctx, size_t n, bool async,
 	CUstream s)
 {
-	struct context *ctx, *to = context_find(dctx), *from = context_find(sctx);
+	struct context *ctx = NULL;
 	struct copy k;
 	CUresult r = context_check(&ctx);
+	/* None means the current one. */
+	struct context *to = dctx ? context_find(dctx) : ctx, *from = sctx ? context_find(sctx) : ctx;
 
 	if (!r && (!to || !from))
 		r = CUDA_ERROR_INVALID_CONTEXT;
@@ -125,8 +127,8 @@ static CUresult peer(CUdeviceptr dst, CUcontext dctx, CUdeviceptr src, CUcontext
 	if (!r && (k.src.mirrored || k.dst.mirrored))
 		r = mirror_send(false);
 	if (!r)
-		r = async ? remote_cuMemcpyPeerAsync(dst, dctx, src, sctx, n, s) :
-			    remote_cuMemcpyPeer(dst, dctx, src, sctx, n);
+		r = async ? remote_cuMemcpyPeerAsync(dst, to->handle, src, from->handle, n, s) :
+			    remote_cuMemcpyPeer(dst, to->handle, src, from->handle, n);
 	if (r)
 		return r;
 	struct work *w[] = {work_of(async ? s : NULL), async ? NULL : work_legacy(to), async ? NULL : work_legacy(from)};

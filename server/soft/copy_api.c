@@ -69,6 +69,11 @@ static CUresult peers_wait(struct context *to, struct context *from, bool async)
 	return CUDA_SUCCESS;
 }
 
+static struct context *peer_named(CUcontext h, struct context *current)
+{
+	return h ? object_find(h, KIND_CONTEXT) : current;
+}
+
 static CUresult peer(CUdeviceptr dst, CUcontext dst_context, CUdeviceptr src, CUcontext src_context, size_t n,
 	CUstream stream, bool async)
 {
@@ -76,8 +81,7 @@ static CUresult peer(CUdeviceptr dst, CUcontext dst_context, CUdeviceptr src, CU
 		guarded g = enter_healthy();
 		if (g.error)
 			return g.error;
-		CUresult r = peers_wait(object_find(dst_context, KIND_CONTEXT), object_find(src_context, KIND_CONTEXT),
-			async);
+		CUresult r = peers_wait(peer_named(dst_context, g.context), peer_named(src_context, g.context), async);
 		if (r)
 			return r;
 	}
@@ -142,7 +146,7 @@ CUresult cuMemcpy2DAsync_v2(const CUDA_MEMCPY2D *p, CUstream s)
 static struct context *peer_of(CUmemorytype type, CUarray h, CUcontext given, struct context *current)
 {
 	if (type != CU_MEMORYTYPE_ARRAY)
-		return object_find(given, KIND_CONTEXT);
+		return peer_named(given, current);
 	struct array *a = object_find(h, KIND_ARRAY);
 	return a && a->object.context ? a->object.context : current;
 }

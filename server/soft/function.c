@@ -292,6 +292,8 @@ CUresult cuOccupancyAvailableDynamicSMemPerBlock(size_t *bytes, CUfunction h, in
 
 CUresult cuOccupancyMaxPotentialClusterSize(int *size, CUfunction h, const CUlaunchConfig *config)
 {
+	if (!h)
+		return CUDA_ERROR_INVALID_VALUE;
 	struct function *f;
 	guarded g = enter_function(h, &f);
 	if (g.error)
@@ -306,6 +308,8 @@ CUresult cuOccupancyMaxPotentialClusterSize(int *size, CUfunction h, const CUlau
 
 CUresult cuOccupancyMaxActiveClusters(int *clusters, CUfunction h, const CUlaunchConfig *config)
 {
+	if (!h)
+		return CUDA_ERROR_INVALID_VALUE;
 	struct function *f;
 	guarded g = enter_function(h, &f);
 	if (g.error)

@@ -81,7 +81,8 @@ static CUresult cluster_check(const struct function *f, const struct launch_shap
 	uint64_t all = 1;
 	for (int i = 0; i < 3; i++) {
 		unsigned n = cluster_of(f, s, i);
-		if (n > ENGINE_CLUSTER || s->grid[i] % n)
+		int own = f->settings.cluster[i];
+		if (n > ENGINE_CLUSTER || s->grid[i] % n || (own > 0 && n != (unsigned)own))
 			return CUDA_ERROR_INVALID_CLUSTER_SIZE;
 		all *= n;
 	}
@@ -205,7 +206,7 @@ static CUresult attribute(const CUlaunchAttribute *a, struct launch_shape *s, st
 	case CU_LAUNCH_ATTRIBUTE_PRIORITY: s->priority = v->priority; return CUDA_SUCCESS;
 	case CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION:
 		if (!v->clusterDim.x || !v->clusterDim.y || !v->clusterDim.z)
-			return CUDA_ERROR_INVALID_VALUE;
+			return CUDA_ERROR_INVALID_CLUSTER_SIZE;
 		s->cluster[0] = v->clusterDim.x;
 		s->cluster[1] = v->clusterDim.y;
 		s->cluster[2] = v->clusterDim.z;
