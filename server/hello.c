@@ -205,13 +205,15 @@ void hello_answer(struct session *s, const struct frame *f)
 	input_take(s, head, f->head_len);
 	msg_init(&m, head, f->head_len);
 	g.again = false;
+	g.protocol = PROTOCOL_VERSION;
 	get_greeting(s, &m, &g);
-	if (m.bad || (!s->calls && !g.again))
-		session_end(s, CUDA_ERROR_MPS_CLIENT_TERMINATED, "malformed hello");
+	/* Ahead of what only another version has put differently. */
 	if (g.protocol != PROTOCOL_VERSION)
 		session_end(s, CUDA_ERROR_SYSTEM_DRIVER_MISMATCH,
 				"the program speaks protocol %lld, the server %d",
 				(long long)g.protocol, PROTOCOL_VERSION);
+	if (m.bad || (!s->calls && !g.again))
+		session_end(s, CUDA_ERROR_MPS_CLIENT_TERMINATED, "malformed hello");
 	if (g.again) {
 		msg_init(&m, head, sizeof head);
 		ask_again(s, f, &m);

@@ -10,7 +10,7 @@ GET_SNAPSHOT = 13
 TLS, MONITOR = 1, 2
 
 
-def preamble(flags=0, magic=b"SCUD", version=1, zero=0, routing=bytes(16)):
+def preamble(flags=0, magic=b"SCUD", version=2, zero=0, routing=bytes(16)):
     return magic + struct.pack("<BBH", version, flags, zero) + routing
 
 
