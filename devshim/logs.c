@@ -16,6 +16,7 @@
 #include "devshim/upcall.h"
 #include "wire/cuda.h"
 #include "wire/limits.h"
+#include "wire/log.h"
 #include "cuda.calls.h"
 
 #define LOG_BYTES (64u << 10) /* of a whole log; the driver keeps 25600 */
@@ -41,8 +42,12 @@ void logs_take(const uint8_t *p, size_t n)
 {
 	struct message *m = n ? malloc(sizeof *m + n) : NULL;
 
-	if (!m)
+	if (!n)
 		return;
+	if (!m) {
+		log_error("memory is short: a message of the driver's log is lost");
+		return;
+	}
 	*m = (struct message){.level = (CUlogLevel)p[0], .len = n - 1};
 	memcpy(m->text, p + 1, n - 1);
 	m->text[n - 1] = 0;

@@ -2,12 +2,13 @@
 /* A folder per client, and in it a file per image, named by its digest, and one of notes beside it. An image
  * is written under another name first. Reading one makes it young.
  *
- * Thread rule: see cache.h; the only state is the folder's descriptor. */
+ * Thread rule: see cache.h; `kept.lock` guards what is known of the folder. */
 #include "server/cache.h"
 
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,9 +21,21 @@
 #include "wire/limits.h"
 #include "wire/log.h"
 
+#define LIST_AGAIN 64 /* files that a process makes before it lists the folder once more */
 #define UNFINISHED 600 /* seconds: a file that somebody began to write and never finished */
 
 static int folder = -1;
+
+/* What is in the folder as far as this process knows, so that it is not listed for each new file: true while
+ * nobody else makes or removes one there, which shows in the time of its last change. Of a change within the
+ * clock's grain of our own nothing shows; so it is listed now and then all the same. */
+static struct {
+	pthread_mutex_t lock;
+	struct timespec changed;
+	uint64_t bytes;
+	size_t files;
+	unsigned left; /* of our own writes, before it is listed again */
+} kept = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 struct name {
 	char text[2 * DIGEST + 8];
@@ -111,6 +124,7 @@ void cache_open(const char *dir, const char *client)
 
 	if (!dir || !*dir)
 		return;
+	kept.left = 0;
 	top = open_private(AT_FDCWD, dir, &why);
 	if (top >= 0) {
 		/* A digest, because a client's name may hold anything that a file's may not. */
@@ -176,18 +190,32 @@ static struct file *list_files(size_t *n)
 	return list;
 }
 
-/* Makes room for n bytes more. False when there is none to be had. */
-static bool make_room(size_t n)
+static bool still_known(void)
 {
-	struct statvfs fs;
-	uint64_t total = 0;
-	size_t count;
-	struct file *list;
+	struct stat st;
 
-	if (n > LIMIT_CACHE / 2 || fstatvfs(folder, &fs) ||
-		(uint64_t)fs.f_bavail * fs.f_frsize < n + (uint64_t)fs.f_blocks * fs.f_frsize / 10)
-		return false;
-	list = list_files(&count);
+	return kept.left && !fstat(folder, &st) && st.st_mtim.tv_sec == kept.changed.tv_sec &&
+	       st.st_mtim.tv_nsec == kept.changed.tv_nsec;
+}
+
+/* A file was made, or could not be. */
+static void wrote(void)
+{
+	struct stat st;
+
+	pthread_mutex_lock(&kept.lock);
+	if (!fstat(folder, &st))
+		kept.changed = st.st_mtim;
+	pthread_mutex_unlock(&kept.lock);
+}
+
+/* Counts what there is, and throws the oldest away when n bytes more are too many. */
+static bool list_and_thin(size_t n)
+{
+	size_t count, gone = 0;
+	struct file *list = list_files(&count);
+	uint64_t total = 0;
+
 	if (!list)
 		return false;
 	for (size_t i = 0; i < count; i++)
@@ -195,15 +223,38 @@ static bool make_room(size_t n)
 	if (total + n > LIMIT_CACHE || count >= LIMIT_CACHE_FILES) {
 		qsort(list, count, sizeof *list, by_age);
 		/* An eighth more than needed, so that this is rare. */
-		for (size_t i = 0; i < count && (total + n > LIMIT_CACHE / 8 * 7 ||
-							count - i > LIMIT_CACHE_FILES / 8 * 7);
-			i++) {
-			unlinkat(folder, list[i].name, 0);
-			total -= list[i].size;
+		while (gone < count && (total + n > LIMIT_CACHE / 8 * 7 ||
+					       count - gone > LIMIT_CACHE_FILES / 8 * 7)) {
+			unlinkat(folder, list[gone].name, 0);
+			total -= list[gone++].size;
 		}
 	}
 	free(list);
+	kept.bytes = total;
+	kept.files = count - gone;
+	kept.left = LIST_AGAIN;
 	return true;
+}
+
+/* Makes room for n bytes more. False when there is none to be had; else `wrote` comes next. */
+static bool make_room(size_t n)
+{
+	struct statvfs fs;
+	bool ok = true;
+
+	if (n > LIMIT_CACHE / 2 || fstatvfs(folder, &fs) ||
+		(uint64_t)fs.f_bavail * fs.f_frsize < n + (uint64_t)fs.f_blocks * fs.f_frsize / 10)
+		return false;
+	pthread_mutex_lock(&kept.lock);
+	if (!still_known() || kept.bytes + n > LIMIT_CACHE || kept.files >= LIMIT_CACHE_FILES)
+		ok = list_and_thin(n);
+	if (ok) {
+		kept.bytes += n;
+		kept.files++;
+		kept.left--;
+	}
+	pthread_mutex_unlock(&kept.lock);
+	return ok;
 }
 
 /* ---- images ---- */
@@ -291,13 +342,16 @@ void cache_write(const uint8_t d[DIGEST], const void *p, size_t n)
 		return;
 	snprintf(fresh, sizeof fresh, "new.%d.%u", (int)getpid(), atomic_fetch_add(&number, 1));
 	fd = openat(folder, fresh, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
-	if (fd < 0)
+	if (fd < 0) {
+		wrote();
 		return;
+	}
 	if (!write_whole(fd, p, n) || renameat(folder, fresh, folder, name.text)) {
 		log_warning("an image is not kept: %m");
 		unlinkat(folder, fresh, 0);
 	}
 	close(fd);
+	wrote();
 }
 
 /* ---- notes ---- */
@@ -330,8 +384,10 @@ void cache_note(const uint8_t d[DIGEST], const void *p, size_t n)
 	if (folder < 0)
 		return;
 	fd = openat(folder, file.text, O_WRONLY | O_APPEND | O_NOFOLLOW | O_CLOEXEC);
-	if (fd < 0 && errno == ENOENT && make_room(LIMIT_CACHE_NOTES))
+	if (fd < 0 && errno == ENOENT && make_room(LIMIT_CACHE_NOTES)) {
 		fd = openat(folder, file.text, O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+		wrote();
+	}
 	if (fd < 0)
 		return;
 	if (!fstat(fd, &st) && (uint64_t)st.st_size + n <= LIMIT_CACHE_NOTES && write(fd, p, n) < 0)

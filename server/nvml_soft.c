@@ -202,8 +202,8 @@ static bool usage_of(unsigned pid, uint64_t used[USAGE_DEVICES])
 	return found;
 }
 
-/* The sessions that compute on a device; how many there are. Where there is one device, it is the one of all; of
- * several a session computes on those whose memory it uses. */
+/* The sessions that compute on a device; how many there are. Where there is one device, it is the one of all;
+ * of several a session computes on those whose memory it uses. */
 static unsigned computing(CUdevice d, nvmlProcessInfo_t *infos, unsigned room)
 {
 	struct computing list[LIMIT_SESSIONS];
@@ -215,14 +215,15 @@ static unsigned computing(CUdevice d, nvmlProcessInfo_t *infos, unsigned room)
 		return 0;
 	for (unsigned i = 0; i < there; i++) {
 		uint64_t used[USAGE_DEVICES] = {0};
-		bool known = usage_of(list[i].pid, used);
 
+		if (!usage_of(list[i].pid, used))
+			used[d] = (unsigned long long)NVML_VALUE_NOT_AVAILABLE;
 		if (devices > 1 && !used[d])
 			continue;
 		if (n < room)
 			infos[n] = (nvmlProcessInfo_t){
 				.pid = list[i].client,
-				.usedGpuMemory = known ? used[d] : (unsigned long long)NVML_VALUE_NOT_AVAILABLE,
+				.usedGpuMemory = used[d],
 				.gpuInstanceId = UINT32_MAX,
 				.computeInstanceId = UINT32_MAX,
 			};

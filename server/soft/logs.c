@@ -14,6 +14,7 @@
 #include <time.h>
 #include <unistd.h>
 #include "server/soft/state.h"
+#include "wire/log.h"
 
 #define LINES 100u /* kept */
 #define LINE_BYTES 256u
@@ -59,6 +60,8 @@ void soft_log(CUlogLevel level, const char *fmt, ...)
 	bool wanted = listeners;
 	pthread_mutex_unlock(&lock);
 	struct message *m = wanted ? malloc(sizeof *m) : NULL, **last = &logs_untold;
+	if (wanted && !m)
+		log_error("memory is short: no callback is told of: %s", text);
 	if (!m)
 		return;
 	m->next = NULL;

@@ -171,6 +171,19 @@ START_TEST(room)
 	ck_assert(known("old"));
 	snprintf(command, sizeof command, "[ ! -e %s/big ] && [ ! -e %s/new.1.1 ]", folder, folder);
 	ck_assert_int_eq(system(command), 0);
+	/* Another process's files are counted, too. */
+	snprintf(command, sizeof command, "cd %s && seq %d | sed s/^/f/ | xargs touch -d '1 hour ago'", folder,
+		LIMIT_CACHE_FILES);
+	ck_assert_int_eq(system(command), 0);
+	for (int i = 0; i < 200; i++) {
+		char text[16];
+
+		snprintf(text, sizeof text, "more %d", i);
+		remember(text);
+	}
+	ck_assert(known("more 0") && known("more 199") && known("old"));
+	snprintf(command, sizeof command, "[ $(ls %s | wc -l) -le %d ]", folder, LIMIT_CACHE_FILES / 8 * 7 + 210);
+	ck_assert_int_eq(system(command), 0);
 }
 END_TEST
 
