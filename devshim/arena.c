@@ -26,6 +26,7 @@
 #include "wire/ctl.h"
 #include "wire/limits.h"
 #include "wire/ring.h"
+#include "wire/uncancelled.h"
 
 #define PIECES 8u
 #define PIECE ((size_t)256 << 10)
@@ -210,11 +211,14 @@ static int wait_sent(uint64_t bulks)
 
 void arena_free(void *p, size_t n, uint64_t at)
 {
+	uncancelled state = uncancelled_begin();
+	int saved = errno;
 	munmap(p, n);
 	if (!atomic_load(&arena.open))
 		return;
 	wait_sent(atomic_load(&control()->given));
 	fallocate(arena.fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)at, (off_t)n);
+	errno = saved;
 	stretch_give(at, n);
 }
 

@@ -59,8 +59,7 @@ for ((seed = first; seed < first + rounds; seed++)); do
 		if [ "$code" = 0 ]; then
 			run_all $seed $what
 			at_most 10 ls -R "$mnt" >/dev/null || fail "seed $seed, $what: the tree does not list"
-			"$bin/scudafs" umount "$mnt" || fail "seed $seed, $what: umount"
-			within 5 no_daemon || fail "seed $seed, $what: the daemon stays"
+			stop_mount
 		elif [ "$code" -ge 124 ] || [ "$what" != monitor ]; then
 			fail "seed $seed, $what: mount gave $code: $(cat "$work/mount.out")"
 		fi
