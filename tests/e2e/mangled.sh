@@ -69,8 +69,24 @@ for ((seed = first; seed < first + rounds; seed++)); do
 	grep -E 'signal [0-9]|died' "$work/server.log" && fail "seed $seed: a process of the server died"
 done
 within 15 no_sessions || fail "sessions are left: $(sessions)"
+stop_server
+
+# The same with keys: what is damaged is TLS's.
+"$bin/scudafs" keygen one "$work/key" 2>/dev/null || fail "keygen"
+start_server --keys "$work/key"
+real=$address
+for ((seed = first; seed < first + rounds; seed++)); do
+	start_relay bytes $seed
+	"$bin/scudafs" mount "$address" "$mnt" -o "key=$work/key,log=$work/daemon.log" >"$work/mount.out" 2>&1
+	code=$?
+	[ "$code" -lt 124 ] || fail "seed $seed, TLS: mount gave $code: $(cat "$work/mount.out")"
+	[ "$code" != 0 ] || run_all $seed TLS
+	stop_mount
+	stop_relay
+done
+within 15 no_sessions || fail "sessions are left: $(sessions)"
 address=$real
-start_mount
+start_mount -o "key=$work/key"
 run_program small | grep -q right || fail "no service afterwards"
 # A relay that damages nothing would not be noticed otherwise.
 [ "$errors" -gt $((ran / 4)) ] || fail "only $errors of $ran programs saw an error"

@@ -75,6 +75,30 @@ START_TEST(refused)
 }
 END_TEST
 
+/* Pieces of good lines in any order, and any bytes: read or refused, and what is read can be found. */
+START_TEST(garbage)
+{
+	static const char *const pieces[] = {"alice", ":", HEX, "\n", "\r\n", " ", "\t", "#", "0", "g", "\xff", "a:" HEX "\n",
+		"00112233445566778899aabbccddeeff", "bob@site:" HEX, ":" HEX, "\x01"};
+	unsigned seed = (unsigned)_i;
+
+	for (int round = 0; round < 400; round++) {
+		char text[4096] = "";
+		struct keys *k = NULL;
+
+		for (int n = rand_r(&seed) % 20; n > 0; n--)
+			strcat(text, pieces[rand_r(&seed) % (sizeof pieces / sizeof *pieces)]);
+		for (int n = rand_r(&seed) % 3; n > 0 && *text; n--)
+			text[(size_t)rand_r(&seed) % strlen(text)] = (char)(1 + rand_r(&seed) % 255);
+		if (load(text, 0600, &k))
+			continue;
+		const struct key *first = keys_first(k);
+		ck_assert(!first || keys_find(k, first->name) == first);
+		keys_free(k);
+	}
+}
+END_TEST
+
 START_TEST(modes)
 {
 	static const mode_t modes[] = {0644, 0640, 0604, 0660, 0610};
@@ -135,6 +159,7 @@ int main(void)
 	close(fd);
 	tcase_add_test(t, good);
 	tcase_add_loop_test(t, refused, 0, sizeof bad / sizeof *bad);
+	tcase_add_loop_test(t, garbage, 0, 4);
 	tcase_add_test(t, modes);
 	tcase_add_test(t, too_many);
 	tcase_add_test(t, made);

@@ -110,6 +110,7 @@ static void duplex(void)
 	CHECK(cuMemcpyDtoH_v2(pattern, half[0].device, bytes));
 	for (size_t i = 0; i < bytes; i++)
 		REQUIRE(pattern[i] == byte_at(i, 0));
+	free(pattern);
 }
 
 int main(int argc, char **argv)
