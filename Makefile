@@ -113,7 +113,13 @@ $(progs): $(B)/tests/e2e/%: tests/e2e/progs/%.c tests/e2e/progs/prog.h $(B)/lib/
 	$(CC) -std=gnu11 -O1 -g $(WARN) $(sanitize) -D_GNU_SOURCE -I. -o $@ $< -L$(B)/lib -l:libcuda.so.1 -lpthread
 
 unit: $(unit)
-tests: all $(unit) $(progs) ## build the tests, too
+# A driver for tests/bench/trips.sh.
+hollow := $(B)/tests/bench/libhollow.so
+$(hollow): tests/bench/hollow.c $(B)/lib/libscuda-soft.so
+	@mkdir -p $(@D)
+	$(CC) -std=gnu11 -O1 -g $(WARN) -fPIC -fvisibility=hidden -I. -shared -o $@ $< -Wl,--no-as-needed -L$(B)/lib \
+		-l:libscuda-soft.so -Wl,-rpath,'$$ORIGIN/../../lib' -llz4 -lzstd
+tests: all $(unit) $(progs) $(hollow) ## build the tests, too
 # With all processors: the CUDA programs alone take nvcc ten minutes on one.
 build_tests = @$(MAKE) --no-print-directory $(if $(filter -j%,$(MAKEFLAGS)),,-j$(shell nproc)) tests
 check: ## run all tests (tests/run.sh NAME runs those that you name)
