@@ -3,12 +3,14 @@
  * of words, the first of which is its size in bytes; slots that nobody was seen to call hold a function that
  * says so in the log. Everything is answered here, from public functions, before cuInit too.
  *
- * Thread rule: the tables are constant; context-local storage has a lock and a small cache per thread. */
+ * Thread rule: the tables are constant once the library is loaded; context-local storage has a lock and a small
+ * cache per thread. */
 #include "devshim/tables.h"
 #include <errno.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include "wire/cuda.h"
@@ -17,20 +19,39 @@
 
 typedef const void *word;
 #define SIZE(words) ((word)((words) * sizeof(word)))
-#define UNKNOWN(table) \
-	static CUresult unknown_##table(void) \
+
+/* ---- slots that nobody was seen to call: each has a function of its own, which knows its number. */
+
+static CUresult unknown(const char *table, int slot)
+{
+	log_warning("an unknown function of a private table was called: %s[%d]", table, slot);
+	return CUDA_ERROR_NOT_SUPPORTED;
+}
+
+#define SLOT(table, n) \
+	static CUresult table##_slot_##n(void) \
 	{ \
-		log_warning("an unknown function of the private table " #table " was called"); \
-		return CUDA_ERROR_NOT_SUPPORTED; \
+		return unknown(#table, n); \
 	}
-UNKNOWN(cudart)
-UNKNOWN(hooks)
-UNKNOWN(tls)
-UNKNOWN(checks)
-UNKNOWN(integrity)
-UNKNOWN(ctx_id)
-UNKNOWN(func)
-UNKNOWN(lt_list)
+#define NAMED(table, n) table##_slot_##n,
+#define TEN(what, table, tens) \
+	what(table, tens##0) what(table, tens##1) what(table, tens##2) what(table, tens##3) \
+	what(table, tens##4) what(table, tens##5) what(table, tens##6) what(table, tens##7) \
+	what(table, tens##8) what(table, tens##9)
+#define TWENTY(what, table) TEN(what, table, ) TEN(what, table, 1)
+#define NINETY(what, table) \
+	TWENTY(what, table) TEN(what, table, 2) TEN(what, table, 3) TEN(what, table, 4) TEN(what, table, 5) \
+	TEN(what, table, 6) TEN(what, table, 7) TEN(what, table, 8)
+#define UNKNOWN(table, all) \
+	all(SLOT, table) static CUresult (*const table##_slots[])(void) = {all(NAMED, table)};
+UNKNOWN(cudart, TWENTY)
+UNKNOWN(hooks, TWENTY)
+UNKNOWN(tls, TWENTY)
+UNKNOWN(checks, TWENTY)
+UNKNOWN(integrity, TWENTY)
+UNKNOWN(ctx_id, NINETY)
+UNKNOWN(func, NINETY)
+UNKNOWN(lt_list, TWENTY)
 
 /* ---- the runtime's own interface */
 
@@ -73,9 +94,8 @@ static CUresult cudart_launch(CUfunction f, unsigned gx, unsigned gy, unsigned g
 
 static CUresult cudart_preload(void) { return CUDA_SUCCESS; }
 
-static const word cudart[13] = {SIZE(13), cudart_load, cudart_primary, unknown_cudart, unknown_cudart,
-	unknown_cudart, cudart_load_with, cudart_unload, cudart_load_fatbin, cudart_launch, unknown_cudart,
-	unknown_cudart, cudart_preload};
+static word cudart[13] = {SIZE(13), cudart_load, cudart_primary, [6] = cudart_load_with, cudart_unload,
+	cudart_load_fatbin, cudart_launch, [12] = cudart_preload};
 
 /* ---- profiler hooks: flags by the number of a runtime function, all off. Counts are of entries; newer
  * runtimes want more than older ones had. */
@@ -94,11 +114,10 @@ static void hooks_other(void **flags, size_t *count)
 	*count = sizeof hooks_more / sizeof *hooks_more;
 }
 
-static const word hooks[7] = {SIZE(7), unknown_hooks, hooks_api, unknown_hooks, unknown_hooks, unknown_hooks,
-		hooks_other};
+static word hooks[7] = {SIZE(7), [2] = hooks_api, [6] = hooks_other};
 
 static CUresult tls_current(CUcontext *out) { return cuCtxGetCurrent(out); }
-static const word tls[4] = {SIZE(4), unknown_tls, tls_current, unknown_tls};
+static word tls[4] = {SIZE(4), [2] = tls_current};
 
 /* ---- context-local storage: what a runtime keeps for each context. Asked by nearly every call of the
  * runtime, so each thread remembers what it found. */
@@ -255,20 +274,19 @@ static CUresult checks_wrapped(CUcontext ctx, unsigned *wrapped, CUcontext *inne
 
 static unsigned checks_flag(void) { return 0; }
 
-static const word checks[16] = {SIZE(16), unknown_checks, checks_wrapped, checks_flag,
-		[4 ... 15] = unknown_checks};
+static word checks[16] = {SIZE(16), [2] = checks_wrapped, checks_flag};
 
 /* ---- the runtime's self-test */
 
 static CUresult integrity_answer(uint32_t version, uint64_t seconds, uint8_t out[16]);
-static const word integrity[3] = {SIZE(3), integrity_answer, unknown_integrity};
+static word integrity[3] = {SIZE(3), integrity_answer};
 
 static CUresult integrity_answer(uint32_t version, uint64_t seconds, uint8_t out[16])
 {
 	if (!out)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (!handshake_answer)
-		return unknown_integrity();
+		return unknown("integrity", 1);
 	return handshake_answer(version, seconds, cudart, integrity, integrity[1], out);
 }
 
@@ -324,10 +342,8 @@ static CUresult ctx_id_stream_id(CUcontext ctx, void *internal, uint64_t *id)
 	return r;
 }
 
-static const word ctx_id[90] = {SIZE(90), [1 ... 2] = unknown_ctx_id, ctx_id_device, ctx_id_id,
-	[5 ... 38] = unknown_ctx_id, [39] = ctx_id_stream_id,
-	[40 ... 50] = unknown_ctx_id, [51] = ctx_id_stream,
-	[52 ... 89] = unknown_ctx_id};
+static word ctx_id[90] = {
+	SIZE(90), [3] = ctx_id_device, ctx_id_id, [39] = ctx_id_stream_id, [51] = ctx_id_stream};
 
 /* ---- functions of a module. Answers their number, not a code. */
 
@@ -347,8 +363,7 @@ static unsigned func_enumerate(CUcontext ctx, CUmodule module,
 	return n;
 }
 
-static const word func[64] = {SIZE(64), [1 ... 6] = unknown_func, [7] = func_enumerate,
-		[8 ... 63] = unknown_func};
+static word func[64] = {SIZE(64), [7] = func_enumerate};
 
 /* ---- a list that cuBLASLt can do without, but whose absence kills it. */
 
@@ -359,8 +374,7 @@ static CUresult lt_list_get(void **list, size_t *n)
 	return CUDA_ERROR_NOT_SUPPORTED;
 }
 
-static const word lt_list[16] = {SIZE(16), [1 ... 3] = unknown_lt_list, lt_list_get,
-		[5 ... 15] = unknown_lt_list};
+static word lt_list[16] = {SIZE(16), [4] = lt_list_get};
 
 /* ---- the tables by name. Everything else is refused, which all callers but those above take well. */
 
@@ -376,6 +390,34 @@ static const struct { const char *id; const word *table; } tables[] = {
 	{"\x17\x34\xdc\x26\x80\x0d\x47\x45\x87\x26\xc0\xf1\xe7\xdd\x8b\xca", lt_list},
 };
 
+static void fill(word *table, CUresult (*const *slots)(void))
+{
+	for (size_t i = 1; i < (uintptr_t)table[0] / sizeof(word); i++)
+		if (!table[i])
+			table[i] = (word)slots[i];
+}
+
+__attribute__((constructor)) static void fill_tables(void)
+{
+	fill(cudart, cudart_slots);
+	fill(hooks, hooks_slots);
+	fill(tls, tls_slots);
+	fill(checks, checks_slots);
+	fill(integrity, integrity_slots);
+	fill(ctx_id, ctx_id_slots);
+	fill(func, func_slots);
+	fill(lt_list, lt_list_slots);
+}
+
+static void tell_refused(const uint8_t id[16])
+{
+	char text[2 * 16 + 1];
+
+	for (unsigned i = 0; i < 16; i++)
+		snprintf(text + 2 * i, 3, "%02x", id[i]);
+	log_info("the private table %s is refused", text);
+}
+
 CUresult cuGetExportTable(const void **ppExportTable, const CUuuid *pExportTableId)
 {
 	if (!ppExportTable || !pExportTableId)
@@ -387,7 +429,7 @@ CUresult cuGetExportTable(const void **ppExportTable, const CUuuid *pExportTable
 			return CUDA_SUCCESS;
 		}
 	}
-	log_info("private table %02x%02x%02x%02x is refused", id[0], id[1], id[2], id[3]);
+	tell_refused(id);
 	*ppExportTable = NULL;
 	return CUDA_ERROR_NOT_FOUND;
 }
