@@ -9,4 +9,5 @@ typedef nvmlReturn_t list_fn(nvmlDevice_t, unsigned *, nvmlProcessInfo_t *);
 
 /* Asks for at most `room` processes of the device: *n as the function tells it, *infos is the caller's
  * to free, whatever the result, and NULL without room. NVML_ERROR_MEMORY: this process has none. */
-nvmlReturn_t list_whole(list_fn *ask, nvmlDevice_t device, unsigned *n, unsigned room, nvmlProcessInfo_t **infos);
+nvmlReturn_t list_whole(
+	list_fn *ask, nvmlDevice_t device, unsigned *n, unsigned room, nvmlProcessInfo_t **infos);
