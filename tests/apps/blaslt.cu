@@ -8,7 +8,7 @@
 #include <cuda_fp16.h>
 #include <cuda_fp8.h>
 
-enum { M = 96, N = 80, K = 128 };
+enum { M = 96, N = 80, K = 128, APART = 64 }; /* scales are aligned like allocations */
 
 static cublasLtHandle_t lt;
 
@@ -35,7 +35,7 @@ static std::vector<O> multiply(const T *a, const T *b, cudaDataType_t in, cudaDa
 	if (bias)
 		LIB(cublasLtMatmulDescSetAttribute(op, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &bias, sizeof(bias)));
 	if (scales) {
-		const float *second = scales + 1;
+		const float *second = scales + APART;
 
 		LIB(cublasLtMatmulDescSetAttribute(op, CUBLASLT_MATMUL_DESC_A_SCALE_POINTER, &scales, sizeof(scales)));
 		LIB(cublasLtMatmulDescSetAttribute(op, CUBLASLT_MATMUL_DESC_B_SCALE_POINTER, &second, sizeof(second)));
@@ -126,7 +126,11 @@ static void eight_bits()
 {
 	std::vector<__nv_fp8_e4m3> a = rounded<__nv_fp8_e4m3>(noise_vector<float>(M * K, 16)), b = rounded<__nv_fp8_e4m3>(noise_vector<float>(K * N, 17));
 	dev<__nv_fp8_e4m3> dt(transpose(a)), db(b);
-	dev<float> scales(std::vector<float>{0.5f, 3.0f});
+	std::vector<float> two(APART + 1);
+
+	two[0] = 0.5f;
+	two[APART] = 3.0f;
+	dev<float> scales(two);
 	std::vector<double> want = product(a, b, M, N, K);
 
 	for (double &x : want)
