@@ -42,6 +42,7 @@ struct function {
 	struct resolved *resolved; /* a kernel's CUfunctions */
 	struct function *kernel; /* whose function it is in its context, or NULL */
 	struct occupancy *_Atomic occupancy; /* remembered answers */
+	_Atomic uint32_t shapes[4]; /* of blocks that the driver took (launch.c); 0: none */
 	struct function *next, **back; /* in the list of all */
 };
 
