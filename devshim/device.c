@@ -19,8 +19,8 @@ static struct {
 	bool soft;
 } devices;
 
-/* What a driver has and a program here does not: memory of the host that kernels reach without being asked for it, functions of
- * both sides, and what other devices of the GPU's host would do with its memory. */
+/* What a driver has and a program here does not: memory of the host that kernels reach without being asked
+ * for it, functions of both sides, and what other devices of the GPU's host would do with its memory. */
 static const CUdevice_attribute not_here[] = {
 	CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS,
 	CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS_USES_HOST_PAGE_TABLES,

@@ -73,7 +73,8 @@ CUresult cuGraphExecDestroy(CUgraphExec hGraphExec)
 
 CUresult cuGraphInstantiateWithFlags(CUgraphExec *phGraphExec, CUgraph hGraph, unsigned long long flags)
 {
-	if (flags & CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH && !(flags & CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD)) {
+	if (flags & CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH &&
+			!(flags & CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD)) {
 		CUDA_GRAPH_INSTANTIATE_PARAMS p = {.flags = flags};
 
 		return cuGraphInstantiateWithParams(phGraphExec, hGraph, &p);

@@ -46,7 +46,8 @@ static void pinned_free(const struct range *r)
 		munmap((void *)(uintptr_t)r->base, r->mapped);
 }
 
-/* What a capture forbids it answers as the driver does, and is invalid from then on: an allocation of the same kind asks it. */
+/* What a capture forbids it answers as the driver does, and is invalid from then on: an allocation of the
+ * same kind asks it. */
 static CUresult ask_captures(void)
 {
 	CUdeviceptr p;

@@ -122,8 +122,9 @@ static bool shape_fits(const struct function *f, const CUlaunchConfig *k, CUdevi
 	       k->sharedMemBytes <= (unsigned)dynamic;
 }
 
-/* Code may ask for blocks of one shape, which no attribute tells but that their threads are then the most it may have.
- * Fewer threads than that, where a device would have more, are sent with a wait until the driver has taken them once. */
+/* Code may ask for blocks of one shape, which no attribute tells but that their threads are then the most it
+ * may have. Fewer threads than that, where a device would have more, are sent with a wait until the driver
+ * has taken them once. */
 static uint32_t doubtful_shape(const struct function *f, const CUlaunchConfig *k, CUdevice dev)
 {
 	uint32_t shape = k->blockDimX | k->blockDimY << 11 | k->blockDimZ << 22;
@@ -143,8 +144,8 @@ static uint32_t doubtful_shape(const struct function *f, const CUlaunchConfig *k
 static void shape_taken(struct function *f, uint32_t shape)
 {
 	for (unsigned i = sizeof f->shapes / sizeof *f->shapes - 1; i; i--)
-		atomic_store_explicit(&f->shapes[i], atomic_load_explicit(&f->shapes[i - 1], memory_order_relaxed),
-			memory_order_relaxed);
+		atomic_store_explicit(&f->shapes[i],
+			atomic_load_explicit(&f->shapes[i - 1], memory_order_relaxed), memory_order_relaxed);
 	atomic_store_explicit(&f->shapes[0], shape, memory_order_relaxed);
 }
 
@@ -185,8 +186,8 @@ static bool attributes_fit(const CUlaunchConfig *k, CUdevice dev)
 	return true;
 }
 
-/* The code's own cluster, to which the grid does not fit or which the launch gives otherwise, or none where one
- * must be given. */
+/* The code's own cluster, to which the grid does not fit or which the launch gives otherwise, or none where
+ * one must be given. */
 static bool needs_cluster(const struct function *f, const CUlaunchConfig *k, CUdevice dev)
 {
 	int must = 0, x = 0, y = 0, z = 0;

@@ -3,8 +3,8 @@
  * of words, the first of which is its size in bytes; slots that nobody was seen to call hold a function that
  * says so in the log. Everything is answered here, from public functions, before cuInit too.
  *
- * Thread rule: the tables are constant once the library is loaded; context-local storage has a lock and a small
- * cache per thread. */
+ * Thread rule: the tables are constant once the library is loaded; context-local storage has a lock and a
+ * small cache per thread. */
 #include "devshim/tables.h"
 #include <errno.h>
 #include <pthread.h>

@@ -250,7 +250,8 @@ static void turn(void)
 static int open_socket(const char *text)
 {
 	const struct options *o = listener.options;
-	return address_listen(text, o->socket_mode, o->socket_group, listener.sockets, &listener.socket_count);
+	return address_listen(text, o->socket_mode, o->socket_group, listener.sockets,
+			&listener.socket_count);
 }
 
 static int open_sockets(void)

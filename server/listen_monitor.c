@@ -85,10 +85,11 @@ static void tell_ready(void)
 	int n = snprintf(text, sizeof text, "%u\n", address_port(listener.sockets, listener.socket_count));
 
 	listener.ready_told = true;
+	const char *keys = !listener.keys ? ", without keys" :
+			listener.options->insecure ? ", with and without keys" : ", with keys";
+
 	for (int i = 0; i < listener.socket_count; i++)
-		log_info("listening on %s%s", listener.sockets[i].text, listener.sockets[i].local ? "" :
-			listener.keys ? listener.options->insecure ? ", with and without keys" : ", with keys" :
-					", without keys");
+		log_info("listening on %s%s", listener.sockets[i].text, listener.sockets[i].local ? "" : keys);
 	if (listener.options->ready_fd < 0)
 		return;
 	if (write(listener.options->ready_fd, text, n) != n)

@@ -163,7 +163,8 @@ void connection_ready(struct pending_table *t, struct pending *p)
 		pending_refuse(p, CUDA_ERROR_MPS_CONNECTION_FAILED, "the server wants a key");
 	else if (listener.drain_end)
 		pending_refuse(p, CUDA_ERROR_MPS_SERVER_NOT_READY, "the server is stopping");
-	else if (!listener.snapshot_there || (p->preamble.flags & PREAMBLE_MONITOR && listener.monitor_fd < 0))
+	else if (!listener.snapshot_there ||
+			(p->preamble.flags & PREAMBLE_MONITOR && listener.monitor_fd < 0))
 		pending_refuse(p, CUDA_ERROR_MPS_SERVER_NOT_READY, "the server's driver is not ready");
 	else if (unauthenticated() + pending_count(&listener.pending) > LIMIT_PENDING)
 		pending_refuse(p, CUDA_ERROR_MPS_MAX_CLIENTS_REACHED,

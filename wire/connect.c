@@ -292,8 +292,8 @@ static int bye_meaning(const void *head, size_t n, const char **why)
 		return -EACCES;
 	}
 	if (code == CUDA_ERROR_SYSTEM_DRIVER_MISMATCH) {
-		*why = "the server speaks another version of the protocol: scudafs --version tells it, and must "
-			"tell the same on both sides";
+		*why = "the server speaks another version of the protocol: scudafs --version tells it, and "
+			"must tell the same on both sides";
 		return -EPROTO;
 	}
 	*why = "the server is not ready";

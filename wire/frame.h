@@ -10,8 +10,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Goes up with each release in which frames, records or values are read differently: the list of calls tells their
- * arguments apart, not what hand-written code puts behind them. */
+/* Goes up with each release in which frames, records or values are read differently: the list of calls tells
+ * their arguments apart, not what hand-written code puts behind them. */
 #define PROTOCOL_VERSION 2
 
 enum preamble_flags {

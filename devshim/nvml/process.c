@@ -14,7 +14,8 @@
 #include "wire/nvml.h"
 #include "wire/uncancelled.h"
 
-nvmlReturn_t list_whole(list_fn *ask, nvmlDevice_t device, unsigned *n, unsigned room, nvmlProcessInfo_t **infos)
+nvmlReturn_t list_whole(
+	list_fn *ask, nvmlDevice_t device, unsigned *n, unsigned room, nvmlProcessInfo_t **infos)
 {
 	*infos = room ? calloc(room, sizeof **infos) : NULL;
 	return room && !*infos ? NVML_ERROR_MEMORY : ask(device, n, *infos);
