@@ -89,7 +89,8 @@ static void tell_ready(void)
 			listener.options->insecure ? ", with and without keys" : ", with keys";
 
 	for (int i = 0; i < listener.socket_count; i++)
-		log_info("listening on %s%s", listener.sockets[i].text, listener.sockets[i].local ? "" : keys);
+		log_info("listening on %s%s", listener.sockets[i].text,
+			listener.sockets[i].local ? "" : keys);
 	if (listener.options->ready_fd < 0)
 		return;
 	if (write(listener.options->ready_fd, text, n) != n)
