@@ -16,6 +16,7 @@ export B=${B:-build}
 JOBS=${JOBS:-2}
 export SLOW=${SLOW:-1}
 export CK_TIMEOUT_MULTIPLIER=${CK_TIMEOUT_MULTIPLIER:-$SLOW}
+export CK_DEFAULT_TIMEOUT=${CK_DEFAULT_TIMEOUT:-20} # seconds: four, as libcheck has it, is less than a busy machine needs
 logs=$B/tests/log
 reports=$B/tests/reports
 words=("$@")

@@ -7,7 +7,7 @@
 #     tests/device/leaks.sh [COUNT]
 #
 # Variables: B, PYTHON, SCUDAFS_TEST_DRIVER (auto), JOBS (three quarters of the processors), SECONDS_IN_ALL (150: what has not begun then is not begun, and told),
-# FRAMEWORKS_EVERY (8; 0: never), RESULTS (a folder for the outputs).
+# FRAMEWORKS_EVERY (8; 0: never), RESULTS (a folder for the outputs), SHORT (1: short programs of tests/e2e/progs alone, which need no library).
 set -u -o pipefail
 cd "$(dirname "$0")/../.." || exit 1
 B=$(realpath -m "${B:-build}")
@@ -43,27 +43,45 @@ timeout 20 "$B/bin/scudafs" mount "127.0.0.1:$(head -n 1 "$work/port" | sed 's/.
 	{ echo "no mount: $(tail -n 3 "$results"/leaks-*.log)"; exit 1; }
 daemon=$(pgrep -f "scudafs mount .* $mnt " | head -n 1)
 
+SHORT=${SHORT:-}
+[ -z "$SHORT" ] || EVERY=0
+
 kind_of() # NUMBER
 {
+	[ -z "$SHORT" ] || { echo short; return; }
 	[ "$EVERY" != 0 ] && [ $(($1 % EVERY)) = 0 ] && echo frameworks || echo libraries
+}
+command_of() # KIND [FILE]: with FILE what goes on until it is killed
+{
+	case $1,${2:+goes on} in
+	short,) command=("$B/tests/e2e/small") ;;
+	short,*) command=("$B/tests/e2e/bigcopy" $((64 << 20))) ;;
+	*) command=("$PYTHON" tests/device/leaks.py "$@") ;;
+	esac
+}
+at_work() # NUMBER: it has made its file, or said that it copies
+{
+	[ -e "$work/used.$1" ] || { [ -n "$SHORT" ] && [ -s "$work/out.$1" ]; }
 }
 one() # NUMBER: every other one is killed, of both kinds; a line with how it ended
 {
-	local kind used=$work/used.$1 code
+	local kind used=$work/used.$1 code command
 	kind=$(kind_of "$1")
 	if [ $((($1 + $1 / (EVERY > 0 ? EVERY : 1000)) % 2)) = 0 ]; then
-		timeout -k 2 90 "$B/bin/scudafs" run --mount "$mnt" -- "$PYTHON" tests/device/leaks.py "$kind" >"$work/out.$1" 2>"$work/err.$1" </dev/null
+		command_of "$kind"
+		timeout -k 2 90 "$B/bin/scudafs" run --mount "$mnt" -- "${command[@]}" >"$work/out.$1" 2>"$work/err.$1" </dev/null
 		code=$?
 		[ $code = 0 ] && echo "ended $kind: $(cat "$work/out.$1")" || echo "FAILED $kind $1: status $code: $(grep . "$work/err.$1" | tail -n 2 | tr '\n' ' ' | cut -c1-300)"
 	else
-		timeout -s KILL 90 "$B/bin/scudafs" run --mount "$mnt" -- "$PYTHON" tests/device/leaks.py "$kind" "$used" >"$work/out.$1" 2>"$work/err.$1" </dev/null &
+		command_of "$kind" "$used"
+		timeout -s KILL 90 "$B/bin/scudafs" run --mount "$mnt" -- "${command[@]}" >"$work/out.$1" 2>"$work/err.$1" </dev/null &
 		code=$!
 		# Half of these while they start, at a moment of its own each; the others while they work.
 		if [ $(($1 / 3 % 2)) = 0 ]; then
 			sleep "$(($1 * 37 % 40 / 10)).$(($1 * 37 % 10))"
 		else
 			for ((i = 0; i < 800; i++)); do
-				[ -e "$used" ] || ! kill -0 "$code" 2>/dev/null && break
+				at_work "$1" || ! kill -0 "$code" 2>/dev/null && break
 				sleep 0.1
 			done
 			sleep "0.$(($1 * 13 % 10))"
@@ -71,7 +89,7 @@ one() # NUMBER: every other one is killed, of both kinds; a line with how it end
 		# The program is what timeout runs: killing that alone would leave it.
 		pkill -KILL -P "$code"
 		wait "$code" 2>/dev/null
-		[ -e "$used" ] && echo "killed $kind at work" || echo "killed $kind while it started"
+		at_work "$1" && echo "killed $kind at work" || echo "killed $kind while it started"
 		grep -q 'answers' "$work/err.$1" && echo "FAILED $kind $1: $(tail -n 1 "$work/err.$1")"
 	fi
 }
