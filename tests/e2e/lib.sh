@@ -173,9 +173,14 @@ start_mount() # [ARGUMENT...]
 	"$bin/scudafs" mount "$address" "$mnt" -o "log=$work/daemon.log" "$@" || fail "mount"
 }
 
+mounted() # also when its daemon is dead
+{
+	grep -qF " $mnt " /proc/mounts
+}
+
 stop_mount()
 {
-	mountpoint -q "$mnt" || [ -n "$(daemon)" ] || return 0
+	mounted || [ -n "$(daemon)" ] || return 0
 	"$bin/scudafs" umount "$mnt" || "$bin/scudafs" umount --lazy "$mnt" || umount -l "$mnt"
 	within 5 no_daemon || kill -KILL $(daemon)
 }
