@@ -46,6 +46,11 @@ static void format_uuid(char out[48], const uint8_t u[16])
 
 static void decode_processes(struct msg *m, struct gpu *g)
 {
+	/* A second list would end behind the table. */
+	if (g->listed) {
+		m->bad = true;
+		return;
+	}
 	g->listed = true;
 	for (size_t n = get_array(m, GPU_PROCESSES); n && !m->bad; n--) {
 		struct gpu_process *p = &g->process[g->processes++];
@@ -116,7 +121,7 @@ static void decode_gpu(struct msg *m, struct gpu *g)
 			text(m, g->bus, sizeof(g->bus));
 		else if (!strcmp(key, "attributes"))
 			decode_attributes(m, g);
-		else if (!strcmp(key, "values") && !g->processes)
+		else if (!strcmp(key, "values"))
 			decode_values(m, g);
 		else
 			get_skip(m);

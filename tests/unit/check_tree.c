@@ -138,6 +138,33 @@ static bool count(void *arg, const char *name, uint64_t node)
 	return true;
 }
 
+/* One device whose values have so many lists of processes, each as long as a list may be. */
+static int decode_lists(unsigned lists)
+{
+	static uint8_t b[LIMIT_SNAPSHOT];
+	static struct snapshot s;
+	struct msg m;
+	msg_init(&m, b, sizeof(b));
+	put_map(&m, 1);
+	put_text(&m, "devices"), put_array(&m, 1), put_map(&m, 1);
+	put_text(&m, "values"), put_map(&m, lists);
+	for (unsigned i = 0; i < lists; i++) {
+		put_text(&m, "processes"), put_array(&m, GPU_PROCESSES);
+		for (unsigned k = 0; k < GPU_PROCESSES; k++)
+			put_array(&m, 3), put_u64(&m, k), put_nil(&m), put_text(&m, "p");
+	}
+	ck_assert(!m.bad);
+	return snapshot_decode(b, m.len, &s);
+}
+
+START_TEST(test_lists)
+{
+	ck_assert_int_eq(decode_lists(1), 0);
+	ck_assert_int_eq(decode_lists(2), -EPROTO);
+	ck_assert_int_eq(decode_lists(60), -EPROTO);
+}
+END_TEST
+
 START_TEST(test_values)
 {
 	check_value("status", "connecting\n");
@@ -307,6 +334,7 @@ int main(void)
 	tcase_add_checked_fixture(t, setup, teardown);
 	tcase_set_timeout(t, 60);
 	tcase_add_test(t, test_values);
+	tcase_add_test(t, test_lists);
 	tcase_add_test(t, test_numbers_stay);
 	tcase_add_test(t, test_listing);
 	tcase_add_test(t, test_session_nodes);
