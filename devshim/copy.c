@@ -239,7 +239,8 @@ static CUresult send_bytes(
 					k->w);
 		c.bulk = packed;
 	}
-	/* Pinned memory may be where the mount sees it; natively, too, an asynchronous copy reads it later. */
+	/* Pinned memory may be where the mount sees it; natively, too, an asynchronous copy reads it later.
+	 * */
 	c.bulk_at = packed ? 0 : range_arena((uintptr_t)c.bulk, c.bulk_len);
 	c.bulk_held = mode == COPY_ASYNC;
 	r = post ? call_post(&c) : wait_for(&c);
@@ -342,7 +343,8 @@ static void aside_release(struct aside *a)
 		free(a);
 }
 
-/* In pieces that the server can take out of the bytes that wait, when a post is stuck in its driver (docs/protocol.md, section 3). */
+/* In pieces that the server can take out of the bytes that wait, when a post is stuck in its driver
+ * (docs/protocol.md, section 3). */
 static CUresult send_aside(const struct copy *k)
 {
 	CUresult r = CUDA_SUCCESS;
@@ -517,7 +519,12 @@ static CUresult to_device(const struct copy *k, bool async, CUstream stream, str
 		    ((k->linear && k->w <= COPY_SMALL) || !work_is_gated(w));
 
 	r = send_bytes(k, COPY_ASYNC, stream, post, &seq);
-	if (!r)
+	if (r)
+		return r;
+	/* Pinned memory may be read later, when its turn has come. */
+	if (post && !k->src.pinned)
+		work_copied(w, seq, total(k));
+	else
 		work_posted(w, seq);
 	return r;
 }
@@ -583,8 +590,9 @@ static CUresult on_device(const struct copy *k, bool async, CUstream stream, str
 
 	if (r)
 		return r;
-	/* From pinned memory to pinned memory the driver copies itself, in its call, once the stream is there (seen on an H200): a post would hold up the server's
-	 * other records, a host function's among them. */
+	/* From pinned memory to pinned memory the driver copies itself, in its call, once the stream is there
+	 * (seen on an H200): a post would hold up the server's other records, a host function's among them.
+	 * */
 	bool blocks = k->src.mirrored && k->dst.mirrored;
 	bool post = known && k->linear && !blocks && !work_capturing() &&
 		    (async ? !work_is_foreign(stream) && !work_is_full(w) : !work_is_gated(w));

@@ -26,6 +26,7 @@
 #include "devshim/range.h"
 #include "devshim/share.h"
 #include "wire/ctl.h"
+#include "devshim/work.h"
 #include "wire/cuda.h"
 #include "wire/log.h"
 #include "cuda.calls.h"
@@ -50,6 +51,7 @@ CUresult cuIpcGetMemHandle(CUipcMemHandle *pHandle, CUdeviceptr dptr)
 		r = call_begin(&c, CALL_cuIpcGetMemHandle);
 	if (r)
 		return r;
+	work_seen_outside();
 	put_u64(&c.out, dptr);
 	r = call_wait(&c);
 	if (!r)
@@ -84,6 +86,7 @@ CUresult cuIpcOpenMemHandle_v2(CUdeviceptr *pdptr, CUipcMemHandle handle, unsign
 		r = call_begin(&c, CALL_cuIpcOpenMemHandle_v2);
 	if (r)
 		return r;
+	work_seen_outside();
 	put_bytes(&c.out, &handle, sizeof handle);
 	put_u64(&c.out, Flags);
 	r = call_wait(&c);
@@ -297,6 +300,7 @@ static CUresult export_handle(unsigned id, void *out, CUmemGenericAllocationHand
 	if (!r)
 		r = call_begin(&c, id);
 	if (!r) {
+		work_seen_outside();
 		put_u64(&c.out, type);
 		put_u64(&c.out, flags);
 		put_bytes(&c.out, &h.token, sizeof h.token);
@@ -345,6 +349,7 @@ static CUresult put_import(struct call *c, void *os, CUmemAllocationHandleType t
 			return CUDA_ERROR_INVALID_VALUE;
 		memcpy(bytes, os, sizeof bytes);
 	}
+	work_seen_outside();
 	put_u64(&c->out, type);
 	put_u64(&c->out, flags);
 	put_bytes(&c->out, bytes, sizeof bytes);

@@ -106,6 +106,19 @@ CUresult cuStreamQuery(CUstream hStream)
 	return r;
 }
 
+static CUresult post_synchronize(CUstream hStream)
+{
+	struct call c;
+	CUresult r = call_begin(&c, CALL_cuStreamSynchronize);
+
+	if (r)
+		return r;
+	if (!put_handle(&c, HANDLE_CUstream, hStream))
+		return handle_error(HANDLE_CUstream);
+	return call_post(&c);
+}
+
+/* A framework that moves a model to its device waits behind the copy of each of its hundreds of tensors. */
 CUresult cuStreamSynchronize(CUstream hStream)
 {
 	struct work *w;
@@ -114,6 +127,12 @@ CUresult cuStreamSynchronize(CUstream hStream)
 
 	if (r || !work_is_busy(w))
 		return r;
+	if (!work_is_foreign(hStream) && work_only_copied(w)) {
+		r = post_synchronize(hStream);
+		if (!r)
+			work_done(w, mark);
+		return r;
+	}
 	r = mirror_send(false);
 	if (!r)
 		r = remote_cuStreamSynchronize(hStream);

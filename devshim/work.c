@@ -37,6 +37,7 @@ static pthread_mutex_t room_lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t room = PTHREAD_COND_INITIALIZER;
 static _Atomic int waiting;
 static _Atomic bool shared; /* see work_share */
+static _Atomic bool seen_outside; /* see work_seen_outside */
 
 static void raise_to(_Atomic uint64_t *v, uint64_t to)
 {
@@ -156,13 +157,34 @@ void work_share(void)
 	atomic_store(&shared, true);
 }
 
+static void gave_work(struct work *w, uint64_t seq)
+{
+	raise_to(&w->last, seq);
+	raise_to(&w->set->last, seq);
+	raise_to(&newest, seq);
+}
+
 void work_posted(struct work *w, uint64_t seq)
 {
 	if (!w)
 		return;
-	raise_to(&w->last, seq);
-	raise_to(&w->set->last, seq);
-	raise_to(&newest, seq);
+	raise_to(&w->other, seq);
+	gave_work(w, seq);
+}
+
+void work_copied(struct work *w, uint64_t seq, uint64_t bytes)
+{
+	if (!w)
+		return;
+	if (get(&w->last) <= get(&w->done))
+		atomic_store(&w->copied, 0);
+	atomic_fetch_add(&w->copied, bytes);
+	gave_work(w, seq);
+}
+
+void work_seen_outside(void)
+{
+	atomic_store(&seen_outside, true);
 }
 
 void work_gated(struct work *w, uint64_t seq)
@@ -236,6 +258,30 @@ bool work_context_busy(struct context *c)
 	if (!any)
 		raise_to(&s->done, last);
 	return any;
+}
+
+static bool has_other(struct work *w)
+{
+	return get(&w->other) > get(&w->done);
+}
+
+bool work_only_copied(struct work *w)
+{
+	struct stream_set *s = w->set;
+	bool other = has_other(&s->legacy) || has_other(&s->per_thread);
+
+	if (work_capturing() || mirror_any() || atomic_load_explicit(&shared, memory_order_relaxed) ||
+		atomic_load_explicit(&seen_outside, memory_order_relaxed) || w == &s->per_thread)
+		return false;
+	uint64_t bytes = busy(&s->legacy) ? atomic_load(&s->legacy.copied) : 0;
+
+	struct work *o = atomic_load_explicit(&s->first, memory_order_acquire);
+
+	for (; o && !other; o = o->next) {
+		other = has_other(o);
+		bytes += busy(o) ? atomic_load(&o->copied) : 0;
+	}
+	return !other && !busy(&s->per_thread) && bytes <= WORK_COPIED;
 }
 
 uint64_t work_mark(void)

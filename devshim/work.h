@@ -13,6 +13,9 @@
 #include "devshim/context.h"
 #include "wire/cuda_types.h"
 
+/* Bytes copied from the program's memory for whose end it is not made to wait: more take longer to go than an
+ * answer to come. */
+#define WORK_COPIED (1u << 20)
 /* Records of a stream with host functions that may be unfinished; the driver's own queue is deeper. */
 #define WORK_BEHIND_GATE 256
 
@@ -22,6 +25,8 @@ struct work {
 	_Atomic uint64_t done; /* work of records up to this one is done */
 	/* the last record whose work ends only when the program does something: host functions */
 	_Atomic uint64_t gate;
+	_Atomic uint64_t other; /* the last record that gave work, but for those of work_copied */
+	_Atomic uint64_t copied; /* bytes of those since the stream was known to be done */
 	struct stream_set *set; /* of its context */
 	struct work *next; /* in the set */
 	CUstream stream; /* NULL in a free one */
@@ -46,6 +51,15 @@ bool work_is_foreign(CUstream s);
 
 /* The record `seq` gave the stream work. */
 void work_posted(struct work *w, uint64_t seq);
+/* The same, and the work is to copy bytes, which have been taken from the program, to a place in device
+ * memory that is known to be there. */
+void work_copied(struct work *w, uint64_t seq, uint64_t bytes);
+/* True when nothing but few such bytes may be unfinished in the stream's context. Then the server alone may
+ * wait for them, ahead of all that the program does next: nobody sees whether the program waited, and nothing
+ * can fail. */
+bool work_only_copied(struct work *w);
+/* Other programs see this one's device memory, or this one theirs. */
+void work_seen_outside(void);
 /* The same, and the work ends only when the program lets it. */
 void work_gated(struct work *w, uint64_t seq);
 /* Some graph may hold what ends only when the program lets it: a host function, a copy of the program's
