@@ -267,10 +267,13 @@ START_TEST(answer_sizes)
 	peer.interrupt_every = 3;
 	peer.answer_bulk = answers[_i];
 	for (unsigned n = 0; n < 5; n++) {
+		size_t right = 0;
 		ck_assert_int_eq(send_record(FRAME_WAIT, 2, NULL, 0, &a), 0);
 		ck_assert_uint_eq(a.frame.bulk_len, answers[_i]);
-		for (size_t i = 0; i < answers[_i]; i++)
-			ck_assert(a.bulk[i] == (uint8_t)(i * 31 >> 3));
+		/* libcheck notes each assertion, which a million of them would not survive under a sanitizer. */
+		while (right < answers[_i] && a.bulk[right] == (uint8_t)(right * 31 >> 3))
+			right++;
+		ck_assert_uint_eq(right, answers[_i]);
 	}
 	ck_assert(!peer.bad);
 }

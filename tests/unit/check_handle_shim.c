@@ -171,12 +171,14 @@ START_TEST(races)
 {
 	pthread_t t;
 	ck_assert(pthread_create(&t, NULL, look, NULL) == 0);
+	unsigned right = 0;
 	for (unsigned i = 0; i < 40000; i++) {
 		void *h = handle_new(HANDLE_CUevent);
-		ck_assert(h && handle_live(HANDLE_CUevent, h));
+		right += h && handle_live(HANDLE_CUevent, h);
 		handle_drop(HANDLE_CUevent, h);
-		ck_assert(!handle_live(HANDLE_CUevent, h));
+		right += !handle_live(HANDLE_CUevent, h);
 	}
+	ck_assert_uint_eq(right, 2 * 40000);
 	stop = true;
 	pthread_join(t, NULL);
 }

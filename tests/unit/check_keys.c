@@ -82,7 +82,7 @@ START_TEST(garbage)
 		"00112233445566778899aabbccddeeff", "bob@site:" HEX, ":" HEX, "\x01"};
 	unsigned seed = (unsigned)_i;
 
-	for (int round = 0; round < 400; round++) {
+	for (int round = 0; round < 100; round++) {
 		char text[4096] = "";
 		struct keys *k = NULL;
 

@@ -147,7 +147,8 @@ START_TEST(garbage_never_crashes)
 			case 7: get_map(&m, 1000); break;
 			case 8: get_skip(&m); break;
 			}
-			ck_assert_uint_le(m.len, m.cap);
+			if (m.len > m.cap)
+				ck_abort_msg("read past the end");
 		}
 	}
 }
