@@ -6,6 +6,7 @@
 #include "devshim/managed.h"
 #include "devshim/call.h"
 #include "devshim/context.h"
+#include "devshim/device.h"
 #include "devshim/mirror.h"
 #include "devshim/range.h"
 #include "devshim/work.h"
@@ -98,7 +99,13 @@ CUresult cuMemAdvise_v2(CUdeviceptr devPtr, size_t count, CUmem_advise advice, C
 
 CUresult cuMemAdvise(CUdeviceptr devPtr, size_t count, CUmem_advise advice, CUdevice device)
 {
-	return cuMemAdvise_v2(devPtr, count, advice, location_of(device));
+	bool placed = advice == CU_MEM_ADVISE_SET_PREFERRED_LOCATION || advice == CU_MEM_ADVISE_SET_ACCESSED_BY ||
+		      advice == CU_MEM_ADVISE_UNSET_ACCESSED_BY; /* the others do not look at the device */
+	CUresult r = managed_check(devPtr, count);
+
+	if (!r && placed && device != CU_DEVICE_CPU && !device_get(device))
+		r = CUDA_ERROR_INVALID_DEVICE;
+	return r ? r : cuMemAdvise_v2(devPtr, count, advice, location_of(device));
 }
 
 CUresult cuStreamAttachMemAsync(CUstream hStream, CUdeviceptr dptr, size_t length, unsigned int flags)

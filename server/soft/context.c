@@ -250,6 +250,12 @@ CUresult cuCtxCreate_v2(CUcontext *out, unsigned flags, CUdevice device)
 	return CUDA_SUCCESS;
 }
 
+/* The first version: with addresses of 64 bits, too. */
+CUresult cuCtxCreate(CUcontext *out, unsigned flags, CUdevice device)
+{
+	return cuCtxCreate_v2(out, flags, device);
+}
+
 CUresult cuCtxCreate_v3(CUcontext *out, CUexecAffinityParam *params, int n, unsigned flags, CUdevice device)
 {
 	if (n && (n < 0 || !params))

@@ -167,8 +167,12 @@ static CUresult advise(CUdeviceptr p, size_t n, CUmem_advise advice)
 
 CUresult cuMemAdvise(CUdeviceptr p, size_t n, CUmem_advise advice, CUdevice device)
 {
-	(void)device;
-	return advise(p, n, advice);
+	bool placed = advice == CU_MEM_ADVISE_SET_PREFERRED_LOCATION || advice == CU_MEM_ADVISE_SET_ACCESSED_BY ||
+		      advice == CU_MEM_ADVISE_UNSET_ACCESSED_BY;
+	CUresult r = advise(p, n, advice);
+	if (!r && placed && device != CU_DEVICE_CPU && (device < 0 || device >= soft.devices))
+		r = CUDA_ERROR_INVALID_DEVICE;
+	return r;
 }
 CUresult cuMemAdvise_v2(CUdeviceptr p, size_t n, CUmem_advise advice, CUmemLocation location)
 {
