@@ -99,7 +99,8 @@ CUresult cuMemAdvise_v2(CUdeviceptr devPtr, size_t count, CUmem_advise advice, C
 
 CUresult cuMemAdvise(CUdeviceptr devPtr, size_t count, CUmem_advise advice, CUdevice device)
 {
-	bool placed = advice == CU_MEM_ADVISE_SET_PREFERRED_LOCATION || advice == CU_MEM_ADVISE_SET_ACCESSED_BY ||
+	bool placed = advice == CU_MEM_ADVISE_SET_PREFERRED_LOCATION ||
+		      advice == CU_MEM_ADVISE_SET_ACCESSED_BY ||
 		      advice == CU_MEM_ADVISE_UNSET_ACCESSED_BY; /* the others do not look at the device */
 	CUresult r = managed_check(devPtr, count);
 

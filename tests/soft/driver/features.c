@@ -148,6 +148,8 @@ static void peer_array(CUarray a, const void *want)
 		.WidthInBytes = sizeof out,
 		.Height = 1,
 		.Depth = 1};
+	OK(cuMemcpy3DPeer(&k)); /* none is the current one */
+	k.dstContext = (CUcontext)(uintptr_t)0xdead;
 	IS(cuMemcpy3DPeer(&k), CUDA_ERROR_INVALID_CONTEXT);
 	k.dstContext = c;
 	OK(cuMemcpy3DPeer(&k));
