@@ -493,6 +493,17 @@ static CUresult run_later(const struct copy *k, CUstream stream, struct work *w,
 
 /* ---- which way */
 
+#define SERVER_HOLDS ((size_t)4 << 20) /* bytes that the server takes before their turn */
+
+/* Bytes that stand behind what ends only when the program lets it would fill the connection, and what the
+ * program asks meanwhile is behind them: so many of pageable memory wait here until their turn is near. */
+static CUresult await_turn(const struct copy *k, CUstream stream, struct work *w)
+{
+	if (total(k) <= SERVER_HOLDS || !work_is_gated(w) || work_capturing() || upcall_inside())
+		return CUDA_SUCCESS;
+	return cuStreamSynchronize(stream);
+}
+
 static CUresult to_device(const struct copy *k, bool async, CUstream stream, struct work *w)
 {
 	uint64_t mark = work_mark(), seq;
@@ -502,6 +513,9 @@ static CUresult to_device(const struct copy *k, bool async, CUstream stream, str
 
 	untold_bytes((uintptr_t)host_base(&k->src), span(k, &k->src), &overlap, &copies);
 	if (!async) {
+		r = await_turn(k, ptds_active() ? CU_STREAM_PER_THREAD : CU_STREAM_LEGACY, w);
+		if (r)
+			return r;
 		if (overlap && (r = cuCtxSynchronize()))
 			return r;
 		bool post = known && !work_is_busy(w);
@@ -513,7 +527,8 @@ static CUresult to_device(const struct copy *k, bool async, CUstream stream, str
 	}
 	if (k->src.pinned && work_is_gated(w))
 		return run_later(k, stream, w, true);
-	if (overlap && (r = cuCtxSynchronize()))
+	r = await_turn(k, stream, w);
+	if (r || (overlap && (r = cuCtxSynchronize())))
 		return r;
 	bool post = known && !work_is_foreign(stream) && !work_is_full(w) &&
 		    ((k->linear && k->w <= COPY_SMALL) || !work_is_gated(w));
