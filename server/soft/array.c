@@ -237,6 +237,18 @@ static size_t level_bytes(const struct mipmap *m, unsigned level)
 	return shape(&a, &d) ? 0 : (bytes_of(&a) + 511) / 512 * 512;
 }
 
+bool mipmap_level(const struct mipmap *m, unsigned level, struct array *a)
+{
+	CUDA_ARRAY3D_DESCRIPTOR d;
+	*a = (struct array){.base = m->base};
+	if (level >= m->levels)
+		return false;
+	level_desc(m, level, &d);
+	for (unsigned i = 0; i < level; i++)
+		a->base += level_bytes(m, i);
+	return !shape(a, &d);
+}
+
 static void mipmap_finish(struct object *o)
 {
 	struct mipmap *m = (struct mipmap *)o;
@@ -256,7 +268,7 @@ CUresult cuMipmappedArrayCreate(CUmipmappedArray *out, const CUDA_ARRAY3D_DESCRI
 	if (!out || !d || shape(&probe, d) || !levels)
 		return CUDA_ERROR_INVALID_VALUE;
 	size_t longest = d->Width > d->Height ? d->Width : d->Height;
-	if (!(d->Flags & CUDA_ARRAY3D_LAYERED) && d->Depth > longest)
+	if (!(d->Flags & (CUDA_ARRAY3D_LAYERED | CUDA_ARRAY3D_CUBEMAP)) && d->Depth > longest)
 		longest = d->Depth;
 	unsigned most = 1;
 	while (longest >> most)
@@ -293,16 +305,11 @@ CUresult cuMipmappedArrayGetLevel(CUarray *out, CUmipmappedArray h, unsigned lev
 		return CUDA_ERROR_INVALID_VALUE;
 	if (!m->level[level]) {
 		struct array *a = calloc(1, sizeof *a);
-		CUDA_ARRAY3D_DESCRIPTOR d;
-		level_desc(m, level, &d);
-		if (!a || shape(a, &d) ||
+		if (!a || !mipmap_level(m, level, a) ||
 			!object_open(&a->object, KIND_ARRAY, m->object.context, array_finish)) {
 			free(a);
 			return CUDA_ERROR_OUT_OF_MEMORY;
 		}
-		a->base = m->base;
-		for (unsigned i = 0; i < level; i++)
-			a->base += level_bytes(m, i);
 		m->level[level] = a;
 	}
 	*out = HANDLE(m->level[level]);

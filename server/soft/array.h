@@ -16,5 +16,7 @@ struct array {
 	bool owned; /* its memory is its own, not a mipmap's */
 };
 
+/* The shape of a level and where it lies; false: there is no such level. */
+bool mipmap_level(const struct mipmap *m, unsigned level, struct array *a);
 /* Bytes of one element, 0: unknown format. */
 size_t array_element(CUarray_format format, unsigned channels);

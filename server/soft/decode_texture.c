@@ -10,8 +10,9 @@ handler x_texture;
 /* The shape in the mnemonic. */
 static bool shape(struct decoder *d, struct texture_op *x)
 {
-	x->layered = has(d, MOD_A1D) || has(d, MOD_A2D);
-	x->dimensions = has(d, MOD_G3D)                      ? 3
+	x->layered = has(d, MOD_A1D) || has(d, MOD_A2D) || has(d, MOD_ACUBE);
+	x->cube = has(d, MOD_CUBE) || has(d, MOD_ACUBE);
+	x->dimensions = has(d, MOD_G3D) || x->cube           ? 3
 			: has(d, MOD_G2D) || has(d, MOD_A2D) ? 2
 			: has(d, MOD_G1D) || has(d, MOD_A1D) ? 1
 							     : 0;
@@ -71,44 +72,92 @@ static bool values(
 	return true;
 }
 
+/* As many registers as there are coordinates; what only fills up comes last. */
+static bool vector(struct decoder *d, const struct texture_op *x, const struct ptx_operand *o, unsigned type,
+	uint32_t *out)
+{
+	const struct ptx_operand *each = o->kind == OP_VEC ? o->vec : o;
+	if ((o->kind == OP_VEC ? o->n : 1) < x->dimensions)
+		return false;
+	for (unsigned k = 0; k < x->dimensions; k++)
+		out[k] = source(d, &each[k], type, 4);
+	return true;
+}
+
+/* The type of the result. */
+static bool result(struct texture_op *x, unsigned type)
+{
+	x->half = type == T_F16 ? HALF_EACH : type == T_F16X2 ? HALF_PAIRS : HALF_NONE;
+	x->reads_float = type == T_F32 || x->half;
+	return x->reads_float || type == T_S32 || type == T_U32;
+}
+
+/* Behind the coordinates: the level or the gradients, then offsets. A value to compare depths with is not
+ * known. */
+static bool behind(struct decoder *d, struct texture_op *x, unsigned at)
+{
+	const struct ptx_insn *i = d->i;
+	x->lod = has(d, MOD_LEVEL)  ? LOD_GIVEN
+		 : has(d, MOD_GRAD) ? LOD_GRADIENTS
+		 : has(d, MOD_BASE) ? LOD_BASE
+				    : LOD_NONE;
+	if (has(d, MOD_LEVEL) + has(d, MOD_GRAD) + has(d, MOD_BASE) > 1 ||
+		i->nop < at + (x->lod == LOD_GIVEN              ? 1u
+				      : x->lod == LOD_GRADIENTS ? 2u
+								: 0u))
+		return false;
+	if (x->lod == LOD_GIVEN)
+		x->level = source(d, &i->op[at++], x->whole ? T_S32 : T_F32, 4);
+	for (unsigned k = 0; k < 2 && x->lod == LOD_GRADIENTS; k++)
+		if (x->whole || !vector(d, x, &i->op[at++], T_F32, x->gradient[k]))
+			return false;
+	x->shifted = at < i->nop && i->op[at].kind == OP_VEC && !x->cube;
+	if (x->shifted && !vector(d, x, &i->op[at++], T_S32, x->offset))
+		return false;
+	return at == i->nop;
+}
+
 static bool texture(struct decoder *d, struct texture_op *x)
 {
-	static const uint8_t known[] = {MOD_G1D, MOD_G2D, MOD_G3D, MOD_A1D, MOD_A2D, MOD_LEVEL, MOD_GRAD,
-		MOD_RIGHT, MOD_GFRAG, MOD_BFRAG, MOD_AFRAG};
+	static const uint8_t known[] = {MOD_G1D, MOD_G2D, MOD_G3D, MOD_A1D, MOD_A2D, MOD_CUBE, MOD_ACUBE,
+		MOD_BASE, MOD_LEVEL, MOD_GRAD, MOD_RIGHT, MOD_GFRAG, MOD_BFRAG, MOD_AFRAG};
 	const struct ptx_insn *i = d->i;
 	const struct ptx_mnem *m = i->m;
-	bool gather = op_is(d, "tld4"), dual = i->nop && i->op[0].dual;
+	bool gather = op_is(d, "tld4"), dual = i->nop && i->op[0].dual,
+	     chosen = has(d, MOD_RIGHT) || has(d, MOD_GFRAG) || has(d, MOD_BFRAG) || has(d, MOD_AFRAG);
 	unsigned at = dual ? 2 : 1;
-	unsigned n = has(d, MOD_LEVEL)  ? 3
-		     : has(d, MOD_GRAD) ? 4
-					: 2; /* without mipmaps there is one level */
-	if (m->unknown || !only_mods(m, known, sizeof known) || m->ntypes != 2 || i->nop != n + dual ||
-		!shape(d, x))
-		return false;
-	if ((m->types[0] != T_F32 && m->types[0] != T_S32 && m->types[0] != T_U32) ||
-		(m->types[1] != T_F32 && m->types[1] != T_S32))
+	if (!only_mods(m, known, sizeof known) || m->ntypes != 2 || i->nop <= at || !shape(d, x) ||
+		!result(x, m->types[0]) || (m->types[1] != T_F32 && m->types[1] != T_S32))
 		return false;
 	x->what = gather ? TEX_GATHER : TEX_FETCH;
 	x->whole = m->types[1] == T_S32;
-	x->reads_float = m->types[0] == T_F32;
 	x->component = has(d, MOD_GFRAG) ? 1 : has(d, MOD_BFRAG) ? 2 : has(d, MOD_AFRAG) ? 3 : 0;
-	if (gather && (x->whole || x->dimensions != 2 ||
-			      !(has(d, MOD_RIGHT) || has(d, MOD_GFRAG) || has(d, MOD_BFRAG) || has(d, MOD_AFRAG))))
+	if (gather != chosen ||
+		(gather && (x->whole || (x->dimensions != 2 && !x->cube) || has(d, MOD_LEVEL) ||
+				   has(d, MOD_GRAD))) ||
+		(x->cube && x->whole))
 		return false;
 	if (dual) /* is it there? without sparse arrays everything is */
 		emit3(d, "mov_pred", target(d, &i->op[1], 4, false), constant(d, ~0u, 4), NONE, NONE);
-	return place(d, x, &i->op[at]) && values(d, x, &i->op[0], true, 4);
+	return place(d, x, &i->op[at]) && behind(d, x, at + 1) && values(d, x, &i->op[0], true, 4) &&
+	       (x->half != HALF_PAIRS || x->n <= 2);
 }
 
 static bool query(struct decoder *d, struct texture_op *x)
 {
-	static const uint8_t known[] = {MOD_WIDTH, MOD_HEIGHT, MOD_DEPTH};
+	static const uint8_t known[] = {MOD_WIDTH, MOD_HEIGHT, MOD_DEPTH, MOD_LAYERS, MOD_LEVELS, MOD_LEVEL};
 	const struct ptx_insn *i = d->i;
 	const struct ptx_operand *o = &i->op[1];
-	if (i->m->unknown || !only_mods(i->m, known, sizeof known) || i->nop != 2 || !o->addr)
+	bool level = has(d, MOD_LEVEL);
+	if (!only_mods(i->m, known, sizeof known) || i->nop != (level ? 3 : 2) || !o->addr)
 		return false;
 	x->what = TEX_QUERY;
-	x->component = has(d, MOD_HEIGHT) ? QUERY_HEIGHT : has(d, MOD_DEPTH) ? QUERY_DEPTH : QUERY_WIDTH;
+	x->component = has(d, MOD_HEIGHT)   ? QUERY_HEIGHT
+		       : has(d, MOD_DEPTH)  ? QUERY_DEPTH
+		       : has(d, MOD_LAYERS) ? QUERY_LAYERS
+		       : has(d, MOD_LEVELS) ? QUERY_LEVELS
+					    : QUERY_WIDTH;
+	x->level = level ? source(d, &i->op[2], T_U32, 4) : NONE;
 	return object(d, x, o) && values(d, x, &i->op[0], true, 4);
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Decoding of video arithmetic: scalar (vadd, vmad, ...) with a part of each operand, and packed (vadd2, vadd4, ...) with lanes
- * that are chosen.
+/* Decoding of video arithmetic: scalar (vadd, vmad, ...) with a part of each operand, and packed (vadd2,
+ * vadd4, ...) with lanes that are chosen.
  *
  * Thread rule: the caller holds the module's lock. */
 #include "server/soft/decode.h"
@@ -11,11 +11,12 @@ static const struct {
 	const char *name;
 	uint8_t op, lanes;
 } names[] = {{"vadd", VIDEO_ADD, 1}, {"vadd2", VIDEO_ADD, 2}, {"vadd4", VIDEO_ADD, 4}, {"vsub", VIDEO_SUB, 1},
-	{"vsub2", VIDEO_SUB, 2}, {"vsub4", VIDEO_SUB, 4}, {"vavrg2", VIDEO_AVRG, 2}, {"vavrg4", VIDEO_AVRG, 4},
-	{"vabsdiff", VIDEO_ABSDIFF, 1}, {"vabsdiff2", VIDEO_ABSDIFF, 2}, {"vabsdiff4", VIDEO_ABSDIFF, 4},
-	{"vmin", VIDEO_MIN, 1}, {"vmin2", VIDEO_MIN, 2}, {"vmin4", VIDEO_MIN, 4}, {"vmax", VIDEO_MAX, 1},
-	{"vmax2", VIDEO_MAX, 2}, {"vmax4", VIDEO_MAX, 4}, {"vshl", VIDEO_SHL, 1}, {"vshr", VIDEO_SHR, 1},
-	{"vmad", VIDEO_MAD, 1}, {"vset", VIDEO_SET, 1}, {"vset2", VIDEO_SET, 2}, {"vset4", VIDEO_SET, 4}};
+	{"vsub2", VIDEO_SUB, 2}, {"vsub4", VIDEO_SUB, 4}, {"vavrg2", VIDEO_AVRG, 2},
+	{"vavrg4", VIDEO_AVRG, 4}, {"vabsdiff", VIDEO_ABSDIFF, 1}, {"vabsdiff2", VIDEO_ABSDIFF, 2},
+	{"vabsdiff4", VIDEO_ABSDIFF, 4}, {"vmin", VIDEO_MIN, 1}, {"vmin2", VIDEO_MIN, 2},
+	{"vmin4", VIDEO_MIN, 4}, {"vmax", VIDEO_MAX, 1}, {"vmax2", VIDEO_MAX, 2}, {"vmax4", VIDEO_MAX, 4},
+	{"vshl", VIDEO_SHL, 1}, {"vshr", VIDEO_SHR, 1}, {"vmad", VIDEO_MAD, 1}, {"vset", VIDEO_SET, 1},
+	{"vset2", VIDEO_SET, 2}, {"vset4", VIDEO_SET, 4}};
 
 /* The operand without the part that it names and without its sign. */
 static struct ptx_operand plain(const struct ptx_operand *o)
@@ -67,10 +68,11 @@ static bool mask(const struct ptx_operand *o, struct video_op *x)
 
 static bool modifiers(struct decoder *d, struct video_op *x)
 {
-	static const uint8_t usual[] = {MOD_SAT, MOD_ADD, MOD_MIN, MOD_MAX, MOD_CLAMP, MOD_WRAP, MOD_PO, MOD_SHR7, MOD_SHR15,
-		MOD_EQ, MOD_NE, MOD_LT, MOD_LE, MOD_GT, MOD_GE};
+	static const uint8_t usual[] = {MOD_SAT, MOD_ADD, MOD_MIN, MOD_MAX, MOD_CLAMP, MOD_WRAP, MOD_PO,
+		MOD_SHR7, MOD_SHR15, MOD_EQ, MOD_NE, MOD_LT, MOD_LE, MOD_GT, MOD_GE};
 	static const uint8_t compare[] = {MOD_EQ, MOD_NE, MOD_LT, MOD_LE, MOD_GT, MOD_GE};
-	bool shift = x->op == VIDEO_SHL || x->op == VIDEO_SHR, mad = x->op == VIDEO_MAD, set = x->op == VIDEO_SET;
+	bool shift = x->op == VIDEO_SHL || x->op == VIDEO_SHR, mad = x->op == VIDEO_MAD,
+	     set = x->op == VIDEO_SET;
 	unsigned seconds = has(d, MOD_ADD) + has(d, MOD_MIN) + has(d, MOD_MAX), compares = 0;
 	for (unsigned k = 0; k < sizeof compare; k++)
 		if (has(d, compare[k])) {
@@ -81,7 +83,10 @@ static bool modifiers(struct decoder *d, struct video_op *x)
 	x->wrap = has(d, MOD_WRAP);
 	x->plus_one = has(d, MOD_PO);
 	x->shift = has(d, MOD_SHR7) ? 7 : has(d, MOD_SHR15) ? 15 : 0;
-	x->second = has(d, MOD_ADD) ? VIDEO_PLUS : has(d, MOD_MIN) ? VIDEO_LEAST : has(d, MOD_MAX) ? VIDEO_MOST : VIDEO_ALONE;
+	x->second = has(d, MOD_ADD)   ? VIDEO_PLUS
+		    : has(d, MOD_MIN) ? VIDEO_LEAST
+		    : has(d, MOD_MAX) ? VIDEO_MOST
+				      : VIDEO_ALONE;
 	return only_mods(d->i->m, usual, sizeof usual) && seconds <= (mad ? 0u : 1u) && compares == set &&
 	       shift == (has(d, MOD_CLAMP) || has(d, MOD_WRAP)) && (mad || (!x->plus_one && !x->shift)) &&
 	       (x->lanes == 1 || !seconds || x->second == VIDEO_PLUS) && !(set && x->saturate);
@@ -103,8 +108,10 @@ static bool video(struct decoder *d, struct video_op *x)
 	x->bits = (uint8_t)(32 / x->lanes);
 	if (x->lanes == 1) {
 		bool third = i->nop == 4, merges = i->op[0].field.n;
-		if (!one_part(&i->op[1], &x->a_bits, &x->a_at[0]) || !one_part(&i->op[2], &x->b_bits, &x->b_at[0]) ||
-			third != (mad || merges || x->second != VIDEO_ALONE) || (merges && (mad || x->second != VIDEO_ALONE)))
+		if (!one_part(&i->op[1], &x->a_bits, &x->a_at[0]) ||
+			!one_part(&i->op[2], &x->b_bits, &x->b_at[0]) ||
+			third != (mad || merges || x->second != VIDEO_ALONE) ||
+			(merges && (mad || x->second != VIDEO_ALONE)))
 			return false;
 		if (merges) {
 			x->second = VIDEO_MERGE;

@@ -79,7 +79,8 @@ static uint32_t second(const struct video_op *x, uint32_t v, uint32_t c)
 
 static uint32_t scalar(const struct video_op *x, uint32_t a, uint32_t b, uint32_t c)
 {
-	int64_t p = part(a, x->a_at[0], x->a_bits, x->a_signed), q = part(b, x->b_at[0], x->b_bits, x->b_signed);
+	int64_t p = part(a, x->a_at[0], x->a_bits, x->a_signed),
+		q = part(b, x->b_at[0], x->b_bits, x->b_signed);
 	wide v = x->op == VIDEO_MAD ? multiply_add(x, p, q, c) : compute(x, p, q);
 	if (x->op == VIDEO_MAD)
 		return (uint32_t)v;

@@ -220,18 +220,6 @@ CUresult cuSurfRefSetArray(CUsurfref h, CUarray array, unsigned flags)
 	return array_bind(r, array, true);
 }
 
-CUresult cuTexRefSetMipmappedArray(CUtexref h, CUmipmappedArray array, unsigned flags)
-{
-	struct reference *r;
-	guarded g = enter_reference(h, false, &r);
-	if (g.error)
-		return g.error;
-	if (flags != CU_TRSA_OVERRIDE_FORMAT)
-		return CUDA_ERROR_INVALID_VALUE;
-	return object_find(array, KIND_MIPMAP) ? CUDA_ERROR_NOT_SUPPORTED /* textures have one level here */
-					       : CUDA_ERROR_INVALID_HANDLE;
-}
-
 static CUresult memory_bind(struct reference *r, const CUDA_RESOURCE_DESC *resource)
 {
 	CUDA_RESOURCE_DESC before = r->resource;
@@ -244,6 +232,18 @@ static CUresult memory_bind(struct reference *r, const CUDA_RESOURCE_DESC *resou
 		r->has = had;
 	}
 	return e;
+}
+
+CUresult cuTexRefSetMipmappedArray(CUtexref h, CUmipmappedArray array, unsigned flags)
+{
+	struct reference *r;
+	guarded g = enter_reference(h, false, &r);
+	if (g.error)
+		return g.error;
+	if (flags != CU_TRSA_OVERRIDE_FORMAT)
+		return CUDA_ERROR_INVALID_VALUE;
+	CUDA_RESOURCE_DESC d = {.resType = CU_RESOURCE_TYPE_MIPMAPPED_ARRAY, .res.mipmap.hMipmappedArray = array};
+	return object_find(array, KIND_MIPMAP) ? memory_bind(r, &d) : CUDA_ERROR_INVALID_HANDLE;
 }
 
 CUresult cuTexRefSetAddress_v2(size_t *offset, CUtexref h, CUdeviceptr p, size_t bytes)
@@ -441,8 +441,12 @@ CUresult cuTexRefGetMipmappedArray(CUmipmappedArray *out, CUtexref h)
 {
 	struct reference *r;
 	guarded g = enter_reference(h, false, &r);
-	(void)out;
-	return g.error ? g.error : CUDA_ERROR_INVALID_VALUE;
+	if (g.error)
+		return g.error;
+	if (!out || !r->has || r->resource.resType != CU_RESOURCE_TYPE_MIPMAPPED_ARRAY)
+		return CUDA_ERROR_INVALID_VALUE;
+	*out = r->resource.res.mipmap.hMipmappedArray;
+	return CUDA_SUCCESS;
 }
 
 CUresult cuTexRefGetAddressMode(CUaddress_mode *out, CUtexref h, int dim)

@@ -71,60 +71,142 @@ static bool format_of(CUarray_format f, enum texture_format *out)
 	return false;
 }
 
+static void level_read(struct texture_level *v, const struct array *a)
+{
+	*v = (struct texture_level){.base = a->base,
+		.width = a->width,
+		.height = a->height ? a->height : 1,
+		.depth = a->depth ? a->depth : 1,
+		.pitch = a->pitch,
+		.slice = a->slice};
+}
+
+static CUresult mipmap_read(struct texture_object *t, void *handle, CUarray_format *format)
+{
+	struct array a;
+	struct mipmap *m = object_find(handle, KIND_MIPMAP);
+	if (!m)
+		return CUDA_ERROR_INVALID_HANDLE;
+	t->array = object_ref(m);
+	for (t->view.levels = 0; t->view.levels < TEXTURE_LEVELS && mipmap_level(m, t->view.levels, &a);
+		t->view.levels++) {
+		level_read(&t->view.level[t->view.levels], &a);
+		*format = a.format;
+		t->view.channels = a.channels;
+		t->view.element = (unsigned)a.element;
+	}
+	return CUDA_SUCCESS;
+}
+
 /* The memory that a resource stands for. */
 static CUresult resource_read(struct texture_object *t, const CUDA_RESOURCE_DESC *r)
 {
-	struct texture *v = &t->view;
-	CUarray_format format;
+	struct texture *x = &t->view;
+	struct texture_level *v = &x->level[0];
+	CUarray_format format = 0;
+	CUresult e;
 	v->depth = 1;
+	x->levels = 1;
 	switch (r->resType) {
 	case CU_RESOURCE_TYPE_ARRAY: {
 		const struct array *a = object_find(r->res.array.hArray, KIND_ARRAY);
 		if (!a)
 			return CUDA_ERROR_INVALID_HANDLE;
 		t->array = object_ref((void *)a);
-		*v = (struct texture){.base = a->base,
-			.width = a->width,
-			.height = a->height ? a->height : 1,
-			.depth = a->depth ? a->depth : 1,
-			.pitch = a->pitch,
-			.slice = a->slice,
-			.channels = a->channels,
-			.element = (unsigned)a->element};
+		level_read(v, a);
+		x->channels = a->channels;
+		x->element = (unsigned)a->element;
 		format = a->format;
 		break;
 	}
 	case CU_RESOURCE_TYPE_LINEAR:
 		v->base = r->res.linear.devPtr;
-		v->channels = r->res.linear.numChannels;
+		x->channels = r->res.linear.numChannels;
 		format = r->res.linear.format;
-		v->element = (unsigned)array_element(format, v->channels);
-		v->width = v->element ? r->res.linear.sizeInBytes / v->element : 0;
+		x->element = (unsigned)array_element(format, x->channels);
+		v->width = x->element ? r->res.linear.sizeInBytes / x->element : 0;
 		v->height = 1;
 		v->pitch = v->slice = r->res.linear.sizeInBytes;
-		v->buffer = true;
+		x->buffer = true;
 		break;
 	case CU_RESOURCE_TYPE_PITCH2D:
 		v->base = r->res.pitch2D.devPtr;
-		v->channels = r->res.pitch2D.numChannels;
+		x->channels = r->res.pitch2D.numChannels;
 		format = r->res.pitch2D.format;
-		v->element = (unsigned)array_element(format, v->channels);
+		x->element = (unsigned)array_element(format, x->channels);
 		v->width = r->res.pitch2D.width;
 		v->height = r->res.pitch2D.height;
 		v->pitch = r->res.pitch2D.pitchInBytes;
-		if (!v->element || v->width > v->pitch / v->element ||
+		if (!x->element || v->width > v->pitch / x->element ||
 			__builtin_mul_overflow(v->pitch, v->height, &v->slice))
 			return CUDA_ERROR_INVALID_VALUE;
 		break;
-	case CU_RESOURCE_TYPE_MIPMAPPED_ARRAY: return CUDA_ERROR_NOT_SUPPORTED;
+	case CU_RESOURCE_TYPE_MIPMAPPED_ARRAY:
+		e = mipmap_read(t, r->res.mipmap.hMipmappedArray, &format);
+		if (e)
+			return e;
+		break;
 	default: return CUDA_ERROR_INVALID_VALUE;
 	}
-	if (!v->element || !v->width || !v->height || !format_of(format, &v->format))
+	if (!x->element || !v->width || !v->height || !format_of(format, &x->format))
 		return CUDA_ERROR_INVALID_VALUE;
 	size_t span;
-	if (!t->array && (!box_span(v->width * v->element, v->height, 1, v->pitch, 0, &span) ||
+	if (!t->array && (!box_span(v->width * x->element, v->height, 1, v->pitch, 0, &span) ||
 				 !allocation_covers(v->base, span)))
 		return CUDA_ERROR_INVALID_VALUE;
+	return CUDA_SUCCESS;
+}
+
+/* A window on the resource: another format of as many bytes, some of its levels and layers. */
+static CUresult window_read(struct texture *x, const CUDA_RESOURCE_VIEW_DESC *w, bool array)
+{
+	static const enum texture_format formats[] = {TEXTURE_U8, TEXTURE_S8, TEXTURE_U16, TEXTURE_S16,
+		TEXTURE_U32, TEXTURE_S32, TEXTURE_HALF, TEXTURE_FLOAT};
+	static const uint8_t channels[] = {1, 2, 4}, bytes[] = {1, 1, 2, 2, 4, 4, 2, 4};
+	if (!w->format)
+		return CUDA_SUCCESS;
+	unsigned k = (unsigned)w->format - 1;
+	if (!array || k > CU_RES_VIEW_FORMAT_UNSIGNED_BC7 - 1)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (k >= 24) /* compressed blocks */
+		return CUDA_ERROR_NOT_SUPPORTED;
+	bool layers = w->lastLayer || w->firstLayer;
+	if ((unsigned)channels[k % 3] * bytes[k / 3] != x->element || w->width != x->level[0].width ||
+		(w->height ? w->height : 1) != x->level[0].height ||
+		w->firstMipmapLevel > w->lastMipmapLevel || w->lastMipmapLevel >= x->levels ||
+		w->firstLayer > w->lastLayer || (layers && w->lastLayer >= x->level[0].depth))
+		return CUDA_ERROR_INVALID_VALUE;
+	x->format = formats[k / 3];
+	x->channels = channels[k % 3];
+	x->levels = w->lastMipmapLevel - w->firstMipmapLevel + 1;
+	for (unsigned i = 0; i < x->levels; i++) {
+		struct texture_level *v = &x->level[i];
+		*v = x->level[i + w->firstMipmapLevel];
+		if (layers) {
+			v->base += w->firstLayer * v->slice;
+			v->depth = w->lastLayer - w->firstLayer + 1;
+		}
+	}
+	return CUDA_SUCCESS;
+}
+
+static CUresult description_read(struct texture *x, const CUDA_TEXTURE_DESC *d)
+{
+	for (int i = 0; i < 3; i++) {
+		if ((unsigned)d->addressMode[i] > CU_TR_ADDRESS_MODE_BORDER)
+			return CUDA_ERROR_INVALID_VALUE;
+		x->mode[i] = (enum texture_mode)d->addressMode[i];
+	}
+	x->filter = d->filterMode == CU_TR_FILTER_MODE_LINEAR;
+	x->blend = d->mipmapFilterMode == CU_TR_FILTER_MODE_LINEAR;
+	x->bias = d->mipmapLevelBias;
+	x->least = d->minMipmapLevelClamp;
+	x->most = d->maxMipmapLevelClamp;
+	x->normalized = d->flags & CU_TRSF_NORMALIZED_COORDINATES;
+	x->integers = d->flags & CU_TRSF_READ_AS_INTEGER;
+	x->seamless = d->flags & CU_TRSF_SEAMLESS_CUBEMAP;
+	x->srgb = d->flags & CU_TRSF_SRGB;
+	memcpy(x->border, d->borderColor, sizeof x->border);
 	return CUDA_SUCCESS;
 }
 
@@ -138,13 +220,10 @@ CUresult texture_create(struct context *c, CUtexObject *out, const CUDA_RESOURCE
 	if (!t)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	CUresult e = resource_read(t, r);
-	if (!e && w && w->format)
-		e = CUDA_ERROR_NOT_SUPPORTED;
-	for (int i = 0; i < 3 && d && !e; i++) {
-		if ((unsigned)d->addressMode[i] > CU_TR_ADDRESS_MODE_BORDER)
-			e = CUDA_ERROR_INVALID_VALUE;
-		t->view.mode[i] = (enum texture_mode)d->addressMode[i];
-	}
+	if (!e && w)
+		e = window_read(&t->view, w, t->array);
+	if (!e && d)
+		e = description_read(&t->view, d);
 	if (!e && !object_open(&t->object, d ? KIND_TEXTURE : KIND_SURFACE, c, texture_finish))
 		e = CUDA_ERROR_OUT_OF_MEMORY;
 	if (e) {
@@ -154,13 +233,8 @@ CUresult texture_create(struct context *c, CUtexObject *out, const CUDA_RESOURCE
 	}
 	t->view.surface = !d;
 	t->resource = *r;
-	if (d) {
+	if (d)
 		t->texture = *d;
-		t->view.filter = d->filterMode == CU_TR_FILTER_MODE_LINEAR;
-		t->view.normalized = d->flags & CU_TRSF_NORMALIZED_COORDINATES;
-		t->view.integers = d->flags & CU_TRSF_READ_AS_INTEGER;
-		memcpy(t->view.border, d->borderColor, sizeof t->view.border);
-	}
 	if (w)
 		t->window = *w;
 	if (at >= highest)

@@ -20,15 +20,24 @@ enum texture_format {
 };
 enum texture_mode { TEXTURE_WRAP, TEXTURE_CLAMP, TEXTURE_MIRROR, TEXTURE_BORDER };
 
-struct texture {
+enum { TEXTURE_LEVELS = 18 };
+struct texture_level {
 	uint64_t base;
-	size_t width, height, depth; /* elements, each at least 1; depth: layers of a layered one */
+	size_t width, height, depth; /* elements, each at least 1; depth: layers of a layered one, 6 for each cube */
 	size_t pitch, slice; /* bytes */
+};
+
+struct texture {
+	struct texture_level level[TEXTURE_LEVELS]; /* of a mipmap; else one */
+	unsigned levels;
 	enum texture_format format;
 	unsigned channels, element; /* element: bytes of all channels */
 	bool surface, buffer; /* buffer: linear memory, which has no address mode */
 	enum texture_mode mode[3];
-	bool filter; /* linear */
+	bool filter, blend; /* linear; between levels */
+	float bias, least, most; /* of levels */
+	bool seamless; /* filters of a cube reach around its edges */
+	bool srgb; /* red, green and blue of 8 bits are not linear */
 	bool normalized; /* coordinates from 0 to 1 */
 	bool integers; /* 8 and 16 bit integers are not turned into 0 to 1 */
 	float border[4];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Scalar models of minimum and maximum in their rarer forms (three operands, absolute values, the sign of a product), of .ftz on pairs of
- * halves, comparisons of pairs, and of lop3 with a test.
+/* Scalar models of minimum and maximum in their rarer forms (three operands, absolute values, the sign of a
+ * product), of .ftz on pairs of halves, comparisons of pairs, and of lop3 with a test.
  *
  * Thread rule: pure functions. */
 #include <math.h>
@@ -16,9 +16,9 @@ struct format {
 
 static struct format format_of(const char *type)
 {
-	return !strcmp(type, "f32")	  ? (struct format){32, 0x7f800000, 0x80000000}
+	return !strcmp(type, "f32")        ? (struct format){32, 0x7f800000, 0x80000000}
 	       : !strncmp(type, "bf16", 4) ? (struct format){16, 0x7f80, 0x8000}
-					  : (struct format){16, 0x7c00, 0x8000};
+					   : (struct format){16, 0x7c00, 0x8000};
 }
 
 static bool nan_of(struct format f, uint64_t v)
@@ -77,11 +77,17 @@ static uint64_t m_flushed(const struct test *t, const uint64_t *in)
 	uint64_t r = 0;
 	for (unsigned at = 0; at < 32; at += 16) {
 		uint64_t h[3] = {in[0] >> at & 0xffff, in[1] >> at & 0xffff, in[2] >> at & 0xffff}, x;
-		__float128 a = half_flush(true, h[0]), b = half_flush(true, h[1]), c = half_flush(true, h[2]), v;
+		__float128 a = half_flush(true, h[0]), b = half_flush(true, h[1]), c = half_flush(true, h[2]),
+			   v;
 		if (starts(t, "abs") || starts(t, "neg")) {
-			x = nan_of(format_of("f16"), h[0]) ? 0x7fff : starts(t, "abs") ? h[0] & 0x7fff : h[0] ^ 0x8000;
+			x = nan_of(format_of("f16"), h[0]) ? 0x7fff
+			    : starts(t, "abs")             ? h[0] & 0x7fff
+							   : h[0] ^ 0x8000;
 		} else {
-			v = starts(t, "add") ? a + b : starts(t, "sub") ? a - b : starts(t, "mul") ? a * b : a * b + c;
+			v = starts(t, "add")   ? a + b
+			    : starts(t, "sub") ? a - b
+			    : starts(t, "mul") ? a * b
+					       : a * b + c;
 			x = half_round(true, v, 'n');
 		}
 		r |= flushed(format_of("f16"), x) << at;
@@ -97,7 +103,12 @@ static bool compare(const struct test *t, uint64_t a, uint64_t b, struct format 
 		return holds(t, "u.");
 	int64_t x = (a & ~f.sign) == 0 ? 0 : order(f, a), y = (b & ~f.sign) == 0 ? 0 : order(f, b);
 	x += x < 0, y += y < 0; /* -0 is 0 */
-	return holds(t, ".eq") ? x == y : holds(t, ".ne") ? x != y : holds(t, ".lt") ? x < y : holds(t, ".le") ? x <= y : holds(t, ".gt") ? x > y : x >= y;
+	return holds(t, ".eq")   ? x == y
+	       : holds(t, ".ne") ? x != y
+	       : holds(t, ".lt") ? x < y
+	       : holds(t, ".le") ? x <= y
+	       : holds(t, ".gt") ? x > y
+				 : x >= y;
 }
 
 static uint64_t m_set_pair(const struct test *t, const uint64_t *in)
@@ -107,7 +118,9 @@ static uint64_t m_set_pair(const struct test *t, const uint64_t *in)
 	for (unsigned at = 0; at < 32; at += 16) {
 		bool yes = compare(t, in[0] >> at & 0xffff, in[1] >> at & 0xffff, f);
 		if (t->n > 3)
-			yes = holds(t, ".and.") ? yes && in[2] & 1 : holds(t, ".or.") ? yes || in[2] & 1 : yes != (in[2] & 1);
+			yes = holds(t, ".and.")  ? yes && in[2] & 1
+			      : holds(t, ".or.") ? yes || in[2] & 1
+						 : yes != (in[2] & 1);
 		uint64_t one = holds(t, "32.") ? 0xffff : f.infinity == 0x7c00 ? 0x3c00 : 0x3f80;
 		r |= (yes ? one : 0) << at;
 	}
@@ -125,7 +138,8 @@ static uint64_t m_lop3_test(const struct test *t, const uint64_t *in)
 
 void define_extreme(void)
 {
-	static const char *const ops[] = {"min", "max"}, *const nan[] = {"", ".NaN"}, *const ftz[] = {"", ".ftz"},
+	static const char *const ops[] = {"min", "max"}, *const nan[] = {"", ".NaN"},
+				 *const ftz[] = {"", ".ftz"},
 				 *const types[] = {"f32", "f16", "bf16", "f16x2", "bf16x2"};
 	char name[64], list[64];
 	for (unsigned k = 0; k < 8; k++) {
@@ -152,19 +166,25 @@ void define_extreme(void)
 	define("fma.rn.ftz.f16x2", "f16x2:f16x2,f16x2,f16x2", m_flushed, 0);
 	define("abs.ftz.f16x2", "f16x2:f16x2", m_flushed, 0);
 	define("neg.ftz.f16x2", "f16x2:f16x2", m_flushed, 0);
-	static const char *const compares[] = {"eq", "ne", "lt", "le", "gt", "ge", "equ", "neu", "ltu", "leu", "gtu", "geu"},
-				 *const results[] = {"u32", "s32", "f16x2"}, *const with[] = {"", ".and", ".or", ".xor"};
+	static const char *const
+		compares[] = {"eq", "ne", "lt", "le", "gt", "ge", "equ", "neu", "ltu", "leu", "gtu", "geu"},
+		*const results[] = {"u32", "s32", "f16x2"}, *const with[] = {"", ".and", ".or", ".xor"};
 	for (unsigned k = 0; k < 48; k++) {
-		const char *type = types[3 + (k >> 1 & 1)], *f = k & 1 && *type == 'f' ? ".ftz" : "", *r = results[k % 3], *c = with[k / 12];
-		snprintf(name, sizeof name, "set.%s%s%s.%s.%s", compares[k % 12], c, f, r[0] == 'f' ? type : r, type);
-		snprintf(list, sizeof list, "%s:%s,%s%s", r[0] == 'f' ? type : "u32", type, type, *c ? ",pred" : "");
+		const char *type = types[3 + (k >> 1 & 1)], *f = k & 1 && *type == 'f' ? ".ftz" : "",
+			   *r = results[k % 3], *c = with[k / 12];
+		snprintf(name, sizeof name, "set.%s%s%s.%s.%s", compares[k % 12], c, f,
+			r[0] == 'f' ? type : r, type);
+		snprintf(list, sizeof list, "%s:%s,%s%s", r[0] == 'f' ? type : "u32", type, type,
+			*c ? ",pred" : "");
 		define(name, list, m_set_pair, 0);
 	}
 	for (unsigned k = 0; k < 4; k++) {
 		char before[320];
 		snprintf(before, sizeof before,
-			"%s_%u: lop3%s.b32 %%r13|%%p6,%%r9,%%r10,%%r11,%s,%%p4; selp.u32 %%r14,1000,0,%%p6; %s", k & 1 ? "and" : "or", k / 2,
-			k & 1 ? ".and" : ".or", k & 2 ? "0x6a" : "0x80", k & 2 ? "" : "lop3.or.b32 _|%p5,%r9,%r10,%r11,0x80,%p4;");
+			"%s_%u: lop3%s.b32 %%r13|%%p6,%%r9,%%r10,%%r11,%s,%%p4; selp.u32 %%r14,1000,0,%%p6; "
+			"%s",
+			k & 1 ? "and" : "or", k / 2, k & 1 ? ".and" : ".or", k & 2 ? "0x6a" : "0x80",
+			k & 2 ? "" : "lop3.or.b32 _|%p5,%r9,%r10,%r11,0x80,%p4;");
 		define_before(before, "add.u32", "u32:!u32,!u32,!u32,!pred,#%r13,#%r14", m_lop3_test);
 	}
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Scalar models of conversions to and from what has fewer bits than a half: four and six bits, exponents alone, TF32, halves without infinity,
- * packed integers. The nearest number is searched among all that the format has.
+/* Scalar models of conversions to and from what has fewer bits than a half: four and six bits, exponents
+ * alone, TF32, halves without infinity, packed integers. The nearest number is searched among all that the
+ * format has.
  *
  * Thread rule: pure functions. */
 #include <math.h>
@@ -25,13 +26,16 @@ struct format {
 
 static struct format format_of(const struct test *t)
 {
-	return holds(t, "e2m3") ? (struct format){6, 3, 1} : holds(t, "e3m2") ? (struct format){6, 2, 3} : (struct format){4, 1, 1};
+	return holds(t, "e2m3")   ? (struct format){6, 3, 1}
+	       : holds(t, "e3m2") ? (struct format){6, 2, 3}
+				  : (struct format){4, 1, 1};
 }
 
 static double value(struct format f, unsigned code)
 {
 	unsigned m = code & ((1u << f.mantissa) - 1), e = (code & ((1u << (f.bits - 1)) - 1)) >> f.mantissa;
-	double v = e ? ldexp((double)(m | 1u << f.mantissa), (int)e - f.bias - (int)f.mantissa) : ldexp((double)m, 1 - f.bias - (int)f.mantissa);
+	double v = e ? ldexp((double)(m | 1u << f.mantissa), (int)e - f.bias - (int)f.mantissa)
+		     : ldexp((double)m, 1 - f.bias - (int)f.mantissa);
 	return code >> (f.bits - 1) & 1 ? -v : v;
 }
 
@@ -82,7 +86,8 @@ static uint64_t exponent(const struct test *t, double x)
 	if (isinf(x))
 		return finite ? 254 : 255;
 	x = fabs(x);
-	for (int e = 0; e < 255; e++) { /* the first power of two that is not below, or the last that is not above */
+	for (int e = 0; e < 255;
+		e++) { /* the first power of two that is not below, or the last that is not above */
 		double p = ldexp(1, e - 127);
 		if (holds(t, ".rp") ? p >= x : p * 2 > x)
 			return (uint64_t)e;
@@ -99,7 +104,8 @@ static uint64_t m_exponents(const struct test *t, const uint64_t *in)
 			r |= (e == 255 ? 0x7fff : half_round(false, ldexp(1, (int)e - 127), 'n')) << 16 * k;
 			continue;
 		}
-		double x = t->type[1][0] == 'f' ? single(in[1 - k]) : (double)half_value(false, in[0] >> 16 * k & 0xffff);
+		double x = t->type[1][0] == 'f' ? single(in[1 - k])
+						: (double)half_value(false, in[0] >> 16 * k & 0xffff);
 		r |= exponent(t, x) << 8 * k;
 	}
 	return r;
@@ -113,7 +119,9 @@ static uint64_t m_tf32(const struct test *t, const uint64_t *in)
 	if (holds(t, ".relu") && sign)
 		return 0;
 	uint64_t low = u % 8192, base = u - low;
-	if (holds(t, ".rna") ? low >= 4096 : holds(t, ".rn") ? low > 4096 || (low == 4096 && base / 8192 % 2) : false)
+	if (holds(t, ".rna")      ? low >= 4096
+		: holds(t, ".rn") ? low > 4096 || (low == 4096 && base / 8192 % 2)
+				  : false)
 		base += 8192;
 	if (u == 0x7f800000)
 		base = u;
@@ -126,7 +134,8 @@ static uint64_t m_finite(const struct test *t, const uint64_t *in)
 	uint64_t r = 0, inf = f16 ? 0x7c00 : 0x7f80;
 	for (unsigned k = 0; k < (two ? 2u : 1u); k++) {
 		double x = single(in[two ? 1 - k : 0]);
-		uint64_t h = x == 0 ? (signbit(x) ? 0x8000 : 0) : half_round(f16, x, holds(t, ".rz") ? 'z' : 'n');
+		uint64_t h =
+			x == 0 ? (signbit(x) ? 0x8000 : 0) : half_round(f16, x, holds(t, ".rz") ? 'z' : 'n');
 		if (holds(t, ".relu") && h >> 15 && (h & 0x7fff) <= inf)
 			h = 0;
 		r |= ((h & 0x7fff) == inf ? h - 1 : h) << 16 * k;
@@ -141,7 +150,11 @@ static uint64_t m_halves(const struct test *t, const uint64_t *in)
 	__float128 v = half_value(!to16, in[0] & 0xffff);
 	if (!(in[0] & 0x7fff))
 		return in[0] & 0x8000;
-	return half_round(to16, v, holds(t, ".rz") ? 'z' : holds(t, ".rm") ? 'm' : holds(t, ".rp") ? 'p' : 'n');
+	return half_round(to16, v,
+		holds(t, ".rz")   ? 'z'
+		: holds(t, ".rm") ? 'm'
+		: holds(t, ".rp") ? 'p'
+				  : 'n');
 }
 
 static uint64_t m_packed(const struct test *t, const uint64_t *in)
@@ -160,8 +173,10 @@ static uint64_t m_packed(const struct test *t, const uint64_t *in)
 
 void define_small(void)
 {
-	static const char *const small[] = {"e2m3x2", "e3m2x2"}, *const relu[] = {"", ".relu"}, *const finite[] = {"", ".satfinite"},
-				 *const rounds[] = {".rn", ".rz", ".rna"}, *const ints[] = {"s16", "u16", "s8", "u8", "s4", "u4", "s2", "u2"};
+	static const char *const small[] = {"e2m3x2", "e3m2x2"}, *const relu[] = {"", ".relu"},
+				 *const finite[] = {"", ".satfinite"},
+				 *const rounds[] = {".rn", ".rz", ".rna"},
+				 *const ints[] = {"s16", "u16", "s8", "u8", "s4", "u4", "s2", "u2"};
 	char name[96], before[160];
 	for (unsigned k = 0; k < 4; k++) {
 		snprintf(name, sizeof name, "cvt.rn.satfinite%s.%s.f32", relu[k & 1], small[k / 2]);
@@ -170,10 +185,14 @@ void define_small(void)
 		define(name, "f16x2:u16", m_mini, 0);
 	}
 	for (unsigned k = 0; k < 2; k++) { /* a register of eight bits holds two of four */
-		snprintf(before, sizeof before, "e2m1_to%s: .reg .b8 %%c<2>; cvt.rn.satfinite%s.e2m1x2.f32 %%c0,%%r9,%%r10; mov.b16 %%h7,{%%c0,0};",
+		snprintf(before, sizeof before,
+			"e2m1_to%s: .reg .b8 %%c<2>; cvt.rn.satfinite%s.e2m1x2.f32 %%c0,%%r9,%%r10; mov.b16 "
+			"%%h7,{%%c0,0};",
 			k ? "_relu" : "", relu[k]);
 		define_before(before, "mov.b16", "u16:!f32,!f32,#%h7", m_mini);
-		snprintf(before, sizeof before, "e2m1_from%s: .reg .b8 %%c<2>; mov.b16 {%%c0,_},%%h1; cvt.rn%s.f16x2.e2m1x2 %%r15,%%c0;",
+		snprintf(before, sizeof before,
+			"e2m1_from%s: .reg .b8 %%c<2>; mov.b16 {%%c0,_},%%h1; cvt.rn%s.f16x2.e2m1x2 "
+			"%%r15,%%c0;",
 			k ? "_relu" : "", relu[k]);
 		define_before(before, "mov.b32", "f16x2:!u16,#%r15", m_mini);
 	}
@@ -186,7 +205,8 @@ void define_small(void)
 	define("cvt.rn.bf16x2.ue8m0x2", "bf16x2:u16", m_exponents, 0);
 	for (unsigned k = 0; k < 12; k++) {
 		const char *r = rounds[k % 3];
-		snprintf(name, sizeof name, "cvt%s%s%s.tf32.f32", r, k & 8 ? ".satfinite" : "", k & 4 ? ".relu" : "");
+		snprintf(name, sizeof name, "cvt%s%s%s.tf32.f32", r, k & 8 ? ".satfinite" : "",
+			k & 4 ? ".relu" : "");
 		if (!(k & 4) || strcmp(r, ".rna"))
 			define(name, "u32:f32", m_tf32, 0);
 	}

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Scalar models of the video instructions, which take everything from the mnemonic and the names of the operands' parts.
+/* Scalar models of the video instructions, which take everything from the mnemonic and the names of the
+ * operands' parts.
  *
  * Thread rule: pure functions. */
 #include <stdio.h>
@@ -44,7 +45,12 @@ static wide field(const char *type, uint64_t v, bool sign)
 
 static bool compared(const struct test *t, wide a, wide b)
 {
-	return has(t, ".eq") ? a == b : has(t, ".ne") ? a != b : has(t, ".lt") ? a < b : has(t, ".le") ? a <= b : has(t, ".gt") ? a > b : a >= b;
+	return has(t, ".eq")   ? a == b
+	       : has(t, ".ne") ? a != b
+	       : has(t, ".lt") ? a < b
+	       : has(t, ".le") ? a <= b
+	       : has(t, ".gt") ? a > b
+			       : a >= b;
 }
 
 static wide limited(wide v, unsigned bits, bool sign)
@@ -70,13 +76,16 @@ static wide operation(const struct test *t, wide a, wide b)
 	if (starts(t, "vset"))
 		return compared(t, a, b);
 	unsigned n = has(t, ".wrap") ? (unsigned)(b % 32) : b > 32 ? 32 : (unsigned)b;
-	return starts(t, "vshl") ? a * ((wide)1 << n) : a >= 0 ? a / ((wide)1 << n) : -((-a - 1) / ((wide)1 << n) + 1);
+	return starts(t, "vshl") ? a * ((wide)1 << n)
+	       : a >= 0          ? a / ((wide)1 << n)
+				 : -((-a - 1) / ((wide)1 << n) + 1);
 }
 
 static uint64_t m_scalar(const struct test *t, const uint64_t *in)
 {
 	bool set = starts(t, "vset"), dsign = !set && is_signed(t, 0);
-	wide a = field(t->type[1], in[0], is_signed(t, set ? 0 : 1)), b = field(t->type[2], in[1], is_signed(t, set ? 1 : 2));
+	wide a = field(t->type[1], in[0], is_signed(t, set ? 0 : 1)),
+	     b = field(t->type[2], in[1], is_signed(t, set ? 1 : 2));
 	wide v = operation(t, a, b);
 	const char *to = strchr(t->type[0], '/');
 	unsigned bits = !to ? 32 : to[2] == 'b' ? 8 : 16, at = to ? (unsigned)(to[3] - '0') * bits : 0;
@@ -96,9 +105,11 @@ static uint64_t m_scalar(const struct test *t, const uint64_t *in)
 
 static uint64_t m_mad(const struct test *t, const uint64_t *in)
 {
-	bool sa = is_signed(t, 1), sb = is_signed(t, 2), product = (t->type[1][4] == '-') != (t->type[2][4] == '-');
+	bool sa = is_signed(t, 1), sb = is_signed(t, 2),
+	     product = (t->type[1][4] == '-') != (t->type[2][4] == '-');
 	bool minus_c = t->type[3][3] == '/', sign = sa || sb || product || minus_c;
-	wide a = field(t->type[1], in[0], sa), b = field(t->type[2], in[1], sb), c = field("u32", in[2], sign), v = a * b;
+	wide a = field(t->type[1], in[0], sa), b = field(t->type[2], in[1], sb),
+	     c = field("u32", in[2], sign), v = a * b;
 	/* the complement and one more: one, even if two are taken */
 	if (has(t, ".po"))
 		v = v + c + 1;
@@ -138,7 +149,8 @@ static uint64_t m_packed(const struct test *t, const uint64_t *in)
 			v = limited(v, bits, dsign);
 		sum += (uint32_t)v;
 		for (unsigned i = 0; i < bits; i++)
-			merged = (merged & ~(1u << (k * bits + i))) | (uint32_t)(v >> i & 1) << (k * bits + i);
+			merged = (merged & ~(1u << (k * bits + i))) | (uint32_t)(v >> i & 1)
+									      << (k * bits + i);
 	}
 	return has(t, ".add") ? sum : merged;
 }
@@ -148,16 +160,20 @@ static const char *const type[2] = {"u32", "s32"};
 static void scalar(const char *op, unsigned signs, const char *more)
 {
 	char name[64], types[64];
-	static const char *const part[4][3] = {{"", "", ""}, {"/.b1", "/.h1", ""}, {"/.h0", "/.b3", "/.b2"}, {"", "/.b0", "/.h1"}};
+	static const char *const part[4][3] = {
+		{"", "", ""}, {"/.b1", "/.h1", ""}, {"/.h0", "/.b3", "/.b2"}, {"", "/.b0", "/.h1"}};
 	static const char *const with[] = {"", ".add", ".min", ".max"};
 	bool shift = !strncmp(op, "vsh", 3);
 	for (unsigned k = 0; k < 8; k++) {
-		const char *const *p = part[k % 4], *then = k < 2 ? "" : k % 4 < 2 ? with[1 + (k / 2 + signs) % 3] : "";
+		const char *const *p = part[k % 4], *then = k < 2       ? ""
+							    : k % 4 < 2 ? with[1 + (k / 2 + signs) % 3]
+									: "";
 		bool third = *then || *p[2];
-		if (k > 5 || (k + signs) % 2) /* half of them each time: all pairs of parts and signs come by */
+		if (k > 5 ||
+			(k + signs) % 2) /* half of them each time: all pairs of parts and signs come by */
 			continue;
-		snprintf(name, sizeof name, "%s.%s.%s.%s%s%s", op, type[signs & 1], type[signs >> 1 & 1], shift ? "u32" : type[signs >> 2 & 1],
-			more, then);
+		snprintf(name, sizeof name, "%s.%s.%s.%s%s%s", op, type[signs & 1], type[signs >> 1 & 1],
+			shift ? "u32" : type[signs >> 2 & 1], more, then);
 		snprintf(types, sizeof types, "u32%s:u32%s,u32%s%s", p[2], p[0], p[1], third ? ",u32" : "");
 		define(name, types, m_scalar, 0);
 	}
@@ -165,13 +181,15 @@ static void scalar(const char *op, unsigned signs, const char *more)
 
 static void multiply_add(unsigned signs, const char *more)
 {
-	static const char *const minus[] = {"u32:u32/.b0,u32/.h1,u32", "u32:u32/-,u32,u32", "u32:u32,u32,u32/-", "u32:u32,u32,u32"};
+	static const char *const minus[] = {
+		"u32:u32/.b0,u32/.h1,u32", "u32:u32/-,u32,u32", "u32:u32,u32,u32/-", "u32:u32,u32,u32"};
 	char name[64];
 	bool po = strstr(more, ".po");
 	for (unsigned k = 0; k < 4; k++) {
 		if (po && (k == 1 || k == 2))
 			continue;
-		snprintf(name, sizeof name, "vmad.%s.%s.%s%s", type[signs & 1], type[signs >> 1 & 1], type[signs >> 2 & 1], more);
+		snprintf(name, sizeof name, "vmad.%s.%s.%s%s", type[signs & 1], type[signs >> 1 & 1],
+			type[signs >> 2 & 1], more);
 		define(name, minus[k], m_mad, 0);
 	}
 }
@@ -179,22 +197,28 @@ static void multiply_add(unsigned signs, const char *more)
 static void packed(const char *op, unsigned lanes, unsigned signs, const char *more, bool set)
 {
 	char name[64];
-	static const char *const choice[2][3] = {{"u32:u32,u32,u32", "u32/.h1:u32/.h21,u32/.h03,u32", "u32/.h10:u32/.h33,u32/.h10,u32"},
-		{"u32:u32,u32,u32", "u32/.b20:u32/.b7052,u32/.b1436,u32", "u32/.b321:u32/.b3210,u32/.b0123,u32"}};
+	static const char *const choice[2][3] = {
+		{"u32:u32,u32,u32", "u32/.h1:u32/.h21,u32/.h03,u32", "u32/.h10:u32/.h33,u32/.h10,u32"},
+		{"u32:u32,u32,u32", "u32/.b20:u32/.b7052,u32/.b1436,u32",
+			"u32/.b321:u32/.b3210,u32/.b0123,u32"}};
 	static unsigned turn;
 	for (unsigned k = turn++ % 3; k < 3; k += 3) {
 		if (set)
-			snprintf(name, sizeof name, "%s%u.%s.%s%s", op, lanes, type[signs >> 1 & 1], type[signs & 1], more);
+			snprintf(name, sizeof name, "%s%u.%s.%s%s", op, lanes, type[signs >> 1 & 1],
+				type[signs & 1], more);
 		else
-			snprintf(name, sizeof name, "%s%u.%s.%s.%s%s", op, lanes, type[signs & 1], type[signs >> 1 & 1], type[signs >> 2 & 1], more);
+			snprintf(name, sizeof name, "%s%u.%s.%s.%s%s", op, lanes, type[signs & 1],
+				type[signs >> 1 & 1], type[signs >> 2 & 1], more);
 		define(name, choice[lanes == 4][k], m_packed, 0);
 	}
 }
 
 void define_video(void)
 {
-	static const char *const ops[] = {"vadd", "vsub", "vabsdiff", "vmin", "vmax"}, *const shifts[] = {"vshl", "vshr"},
-				 *const compares[] = {".eq", ".ne", ".lt", ".le", ".gt", ".ge"}, *const ends[] = {"", ".sat", ".add"};
+	static const char *const ops[] = {"vadd", "vsub", "vabsdiff", "vmin", "vmax"},
+				 *const shifts[] = {"vshl", "vshr"},
+				 *const compares[] = {".eq", ".ne", ".lt", ".le", ".gt", ".ge"},
+				 *const ends[] = {"", ".sat", ".add"};
 	char more[24], name[64];
 	for (unsigned signs = 0; signs < 8; signs++) {
 		for (unsigned k = 0; k < 10; k++)
@@ -204,17 +228,26 @@ void define_video(void)
 			scalar(shifts[k / 4], signs, more);
 		}
 		for (unsigned k = 0; k < 12; k++) {
-			snprintf(more, sizeof more, "%s%s%s", k & 1 ? ".po" : "", k & 2 ? ".sat" : "", k < 4 ? "" : k < 8 ? ".shr7" : ".shr15");
+			snprintf(more, sizeof more, "%s%s%s", k & 1 ? ".po" : "", k & 2 ? ".sat" : "",
+				k < 4   ? ""
+				: k < 8 ? ".shr7"
+					: ".shr15");
 			multiply_add(signs, more);
 		}
 		for (unsigned k = 0; k < 36; k++)
-			packed(k / 6 == 5 ? "vavrg" : ops[k / 6], k % 2 ? 4 : 2, signs, ends[k / 2 % 3], false);
+			packed(k / 6 == 5 ? "vavrg" : ops[k / 6], k % 2 ? 4 : 2, signs, ends[k / 2 % 3],
+				false);
 	}
 	for (unsigned k = 0; k < 24; k++) {
-		static const char *const parts[] = {"u32:u32,u32", "u32:u32/.b1,u32/.h1,u32", "u32/.h0:u32,u32/.b2,u32"};
+		static const char *const parts[] = {
+			"u32:u32,u32", "u32:u32/.b1,u32/.h1,u32", "u32/.h0:u32,u32/.b2,u32"};
 		for (unsigned n = 0; n < 3; n++) {
-			snprintf(name, sizeof name, "vset.%s.%s%s%s", type[k & 1], type[k >> 1 & 1], compares[k / 4],
-				n != 1 ? "" : k % 3 == 0 ? ".add" : k % 3 == 1 ? ".min" : ".max");
+			snprintf(name, sizeof name, "vset.%s.%s%s%s", type[k & 1], type[k >> 1 & 1],
+				compares[k / 4],
+				n != 1       ? ""
+				: k % 3 == 0 ? ".add"
+				: k % 3 == 1 ? ".min"
+					     : ".max");
 			define(name, parts[n], m_scalar, 0);
 		}
 		for (unsigned n = 0; n < 4; n++) {
