@@ -80,16 +80,33 @@ static void layouts(const struct ptx_mnem *m, struct matrix_op *x)
 	}
 }
 
+/* mma.sp: which elements of A are there stands in a register of some of the lanes. */
+static bool sparse(struct decoder *d, struct matrix_op *x, unsigned type)
+{
+	const struct ptx_insn *i = d->i;
+	bool bytes = type == T_S8 || type == T_U8 || type == T_E4M3 || type == T_E5M2, parts = type == T_S4 || type == T_U4;
+	if (i->nop != 6 || i->op[5].kind != OP_INT || i->op[5].off < 0 || x->m != 16)
+		return false;
+	unsigned whole = parts ? 128 : bytes ? 64 : type == T_TF32 ? 32 : 64; /* columns that all four lanes tell of */
+	if (x->k > whole || whole % x->k || (uint64_t)i->op[5].off >= whole / x->k)
+		return false;
+	x->sparse = true;
+	x->selector = (uint8_t)i->op[5].off;
+	x->metadata = source(d, &i->op[4], T_B32, 4);
+	return true;
+}
+
 static bool multiply(struct decoder *d, bool fixed)
 {
 	static const uint8_t known[] = {MOD_SYNC, MOD_ALIGNED, MOD_MMA, MOD_ROW, MOD_COL, MOD_SATFINITE,
 		MOD_M16N16K16, MOD_M8N32K16, MOD_M32N8K16, MOD_M8N8K4, MOD_M16N8K4, MOD_M16N8K8, MOD_M16N8K16,
 		MOD_M16N8K32, MOD_M8N8K16, MOD_M16N16K8, MOD_M8N8K32, MOD_M16N8K64, MOD_RN, MOD_M8N8K32B,
-		MOD_M16N8K128, MOD_M16N8K256, MOD_XOR, MOD_AND, MOD_POPC};
+		MOD_M16N8K128, MOD_M16N8K256, MOD_XOR, MOD_AND, MOD_POPC, MOD_SPARSE, MOD_SPARSE2};
 	const struct ptx_insn *i = d->i;
 	const struct ptx_mnem *m = i->m;
 	struct matrix_op *x = arena_alloc(d->m->arena, sizeof *x);
-	if (!x || !shape(d, x) || i->nop != 4 || !only_mods(m, known, sizeof known) ||
+	bool half = has(d, MOD_SPARSE) || has(d, MOD_SPARSE2);
+	if (!x || !shape(d, x) || i->nop != (half ? 6 : 4) || !only_mods(m, known, sizeof known) ||
 		(m->ntypes != 4 && !(m->ntypes == 2 && !fixed)))
 		return false;
 	x->fixed = fixed;
@@ -101,6 +118,8 @@ static bool multiply(struct decoder *d, bool fixed)
 	x->bit = !has(d, MOD_POPC) ? BIT_NONE : has(d, MOD_XOR) ? BIT_XOR : has(d, MOD_AND) ? BIT_AND : BIT_NONE;
 	if ((at == T_B1) != (x->bit != BIT_NONE) || (at == T_B1) != (bt == T_B1))
 		return false;
+	if (half && (!fixed || x->bit || at == T_F64 || !sparse(d, x, at)))
+		return false;
 	if (fixed && at == T_F16 && x->k == 4) {
 		x->quads = true;
 		layouts(m, x);
@@ -109,7 +128,7 @@ static bool multiply(struct decoder *d, bool fixed)
 		!fragment(d, &x->c, &i->op[3], ct, false) || !fragment(d, &x->d, &i->op[0], dt, true))
 		return false;
 	unsigned times = x->quads ? 4 : 1; /* products of one instruction */
-	if (!enough(&x->a, x->m * x->k * times) || !enough(&x->b, x->k * x->n * times) ||
+	if (!enough(&x->a, x->m * x->k * times / (half ? 2 : 1)) || !enough(&x->b, x->k * x->n * times) ||
 		!enough(&x->c, x->m * x->n * times) || !enough(&x->d, x->m * x->n * times))
 		return false;
 	emit_x(d, x_mma)->p = x;

@@ -77,7 +77,7 @@ static int64_t as_int(unsigned t, uint64_t v)
 static bool place(const struct matrix_op *x, int which, unsigned type, unsigned i, uint32_t lane,
 	unsigned *row, unsigned *col)
 {
-	unsigned rows = which == FRAG_B ? x->k : x->m, cols = which == FRAG_A ? x->k : x->n,
+	unsigned rows = which == FRAG_B ? x->k : x->m, cols = which == FRAG_A ? x->k / (x->sparse ? 2 : 1) : x->n,
 		 b = bits_of(type), each = b >= 32 ? 1 : 32 / b;
 	if (!x->fixed) {
 		unsigned share = rows * cols / LANES, e = lane * share + i;
@@ -108,14 +108,45 @@ static unsigned elements(const struct fragment *f)
 	return b >= 32 ? f->n : f->n * (32 / b);
 }
 
+/* Where the element in that column of a sparse A belongs. A group of columns (4; 2 of 32 bits; 8 of 4 bits, which come in pairs) has two
+ * indices of two bits. Those of 8 and fewer bits fill a word for each row; of others, a word has 16 bits for two rows. */
+static unsigned spread(struct warp *w, const struct matrix_op *x, unsigned row, unsigned col)
+{
+	unsigned b = bits_of(x->a.type), each = b == 4 ? 4 : b == 32 ? 1 : 2, group = col / each, in = col % each;
+	uint32_t lane = 4 * (row % 8), shift;
+	if (b <= 8) {
+		lane += 2 * (x->selector + group / 8u) + row / 8;
+		shift = group % 8 * 4;
+	} else {
+		unsigned units = x->k * (b == 32 ? 2u : 1u) / 16;
+		lane += x->selector * units + group / 4;
+		shift = row / 8 * 16 + group % 4 * 4;
+	}
+	uint32_t nibble = REG(w, uint32_t, x->metadata)[lane & 31] >> shift & 15;
+	if (b == 32)
+		return 2 * group + (nibble >> 1 & 1);
+	if (b == 4)
+		return 8 * group + 2 * (in < 2 ? nibble & 3 : nibble >> 2) + in % 2;
+	return 4 * group + (in ? nibble >> 2 : nibble & 3);
+}
+
 static void gather(
 	struct warp *w, const struct matrix_op *x, int which, const struct fragment *f, double *d, int64_t *n)
 {
+	bool part = which == FRAG_A && x->sparse;
 	unsigned cols = which == FRAG_A ? x->k : x->n, row, col;
+	for (unsigned e = 0; part && e < (unsigned)x->m * x->k; e++) {
+		if (d)
+			d[e] = 0;
+		else
+			n[e] = 0;
+	}
 	for (uint32_t l = 0; l < LANES; l++)
 		for (unsigned i = 0; i < elements(f); i++)
 			if (place(x, which, f->type, i, l, &row, &col)) {
 				uint64_t v = get_raw(w, f, i, l);
+				if (part)
+					col = spread(w, x, row, col);
 				if (d)
 					d[row * cols + col] = as_double(f->type, v);
 				else

@@ -20,6 +20,9 @@ struct matrix_op {
 	bool saturate;
 	bool quads, a_column, b_row; /* mma.m8n8k4 of halves: four products, and the layouts of A and B */
 	uint8_t bit; /* of single bits: BIT_... */
+	bool sparse; /* A has half of its elements; which, say the lanes that `selector` names */
+	uint8_t selector;
+	uint32_t metadata; /* slot */
 	struct fragment d, a, b, c;
 	/* loads and stores */
 	uint8_t which; /* FRAG_* */

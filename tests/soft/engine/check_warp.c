@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the lanes of a warp do together, under full and partial masks, against models written as loops over
  * the lanes: shuffles with every segment width, votes, matches, reductions, elections, masks, reductions at
- * block barriers.
+ * block barriers, products of matrices of which one is sparse. `check_warp text` prints the kernels.
  *
  * Thread rule: one thread. */
 #include <stdarg.h>
@@ -121,6 +121,115 @@ static uint64_t m_bar(const struct lanes *x, unsigned l, const char *op)
 	return has(op, "popc") ? n : has(op, "and") ? n == all : n != 0;
 }
 
+/* ---- products with a sparse A: registers are made of the lanes' values; see prepare */
+
+struct kind {
+	const char *name;
+	unsigned bits;
+	uint32_t fixed, free; /* a register's bits: so that sums are exact */
+};
+static const struct kind kinds[] = {{".s8", 8, 0, ~0u}, {".u8", 8, 0, ~0u}, {".s4", 4, 0, ~0u}, {".u4", 4, 0, ~0u},
+	{".f16.f16", 16, 0x3c003c00, 0x03000300}, {".bf16", 16, 0x3f803f80, 0x00600060}, {".tf32", 32, 0x3f800000, 0x00600000},
+	{".e4m3", 8, 0x38383838, 0x06060606}};
+
+static const struct kind *kind_of(const char *op)
+{
+	for (unsigned k = 0; k < sizeof kinds / sizeof *kinds; k++)
+		if (has(op, kinds[k].name))
+			return &kinds[k];
+	abort();
+}
+
+static bool whole(const char *op)
+{
+	return has(op, ".s32");
+}
+
+static void registers(const struct lanes *x, unsigned l, const char *op, uint32_t *a, uint32_t *b, uint32_t *e)
+{
+	const struct kind *k = kind_of(op);
+	a[0] = (uint32_t)x->a[l], a[1] = (uint32_t)(x->a[l] >> 32);
+	a[2] = a[0] * 0x1000193 + 1, a[3] = a[1] * 0x1000193 + 7;
+	b[0] = a[0] ^ 0x5a5a1234, b[1] = a[1] + 0x13579bdf, b[2] = a[2] ^ 0x0f0f3c3c, b[3] = a[3] + 0x2468ace1;
+	uint32_t m = a[0] * 0x9e3779b1 & 0x88888888;
+	*e = 0x44444444 | m | (m >> 2 & (k->bits == 32 ? ~0u : a[1]));
+	for (unsigned i = 0; i < 4; i++) {
+		a[i] = k->fixed | (a[i] & k->free);
+		b[i] = k->fixed | (b[i] & k->free);
+	}
+}
+
+static int value(const char *op, const uint32_t *r, unsigned at)
+{
+	const struct kind *k = kind_of(op);
+	uint32_t v = r[at * k->bits / 32] >> at * k->bits % 32;
+	if (!whole(op)) /* quarters above one */
+		return 4 + (int)(v / (k->free & -k->free) & 3);
+	v &= (1u << k->bits) - 1;
+	return (int)v - (k->name[1] == 's' && v >> (k->bits - 1) ? 1 << k->bits : 0);
+}
+
+static uint64_t m_sparse(const struct lanes *x, unsigned l, const char *op)
+{
+	uint32_t a[LANES][4], b[LANES][4], e[LANES];
+	const struct kind *k = kind_of(op);
+	unsigned each = 32 / k->bits, depth = (unsigned)atoi(strstr(op, "n8k") + 3), selector = (unsigned)(op[strlen(op) - 1] - '0');
+	unsigned columns = k->bits == 4 ? 8 : k->bits == 32 ? 2 : 4; /* of a group */
+	for (unsigned i = 0; i < LANES; i++)
+		registers(x, i, op, a[i], b[i], &e[i]);
+	int64_t sum = 0;
+	for (unsigned i = 0; i < 4; i++) {
+		unsigned row = l / 4 + i / 2 * 8, col = l % 4 * 2 + i % 2;
+		int64_t s = 0;
+		for (unsigned c = 0; c < depth / 2; c++) { /* what is stored of the row */
+			unsigned group = c / (columns / 2), in = c % (columns / 2), chooser = row % 8 * 4, shift;
+			if (k->bits <= 8) {
+				chooser += selector * 2 + group / 8 * 2 + row / 8;
+				shift = group % 8 * 4;
+			} else {
+				unsigned lanes = depth / (k->bits == 32 ? 8 : 16);
+				chooser += selector * lanes + group / 4;
+				shift = group % 4 * 4 + row / 8 * 16;
+			}
+			unsigned two = e[chooser] >> shift & 15, first = two & 3, second = two >> 2, at = group * columns;
+			at += k->bits == 32 ? first / 2 : k->bits == 4 ? 2 * (in / 2 ? second : first) + in % 2 : in ? second : first;
+			int p = value(op, a[row % 8 * 4 + c / each % 4], (c / (4 * each) * 2 + row / 8) * each + c % each),
+			    q = value(op, b[col * 4 + at / each % 4], at / (4 * each) * each + at % each);
+			s += (int64_t)p * q;
+		}
+		sum += s * (2 * (int64_t)i + 1);
+	}
+	return (uint32_t)sum;
+}
+
+/* In front of the instruction, and behind it: its four results as one number. */
+static void prepare(const char *op)
+{
+	const struct kind *k = kind_of(op);
+	add(" .reg .b32 %%a<4>,%%b<4>,%%e,%%t; .reg .b32 %%o<4>,%%z; .reg .f32 %%f<4>,%%y; mov.b64 {%%a0,%%a1},%%d9; mov.u32 %%z,0; mov.f32 %%y,0f00000000;\n"
+	    " mad.lo.u32 %%a2,%%a0,0x1000193,1; mad.lo.u32 %%a3,%%a1,0x1000193,7; xor.b32 %%b0,%%a0,0x5a5a1234; add.u32 %%b1,%%a1,0x13579bdf;\n"
+	    " xor.b32 %%b2,%%a2,0x0f0f3c3c; add.u32 %%b3,%%a3,0x2468ace1; mul.lo.u32 %%t,%%a0,0x9e3779b1; and.b32 %%t,%%t,0x88888888; shr.u32 %%e,%%t,2;\n"
+	    " %s or.b32 %%e,%%e,%%t; or.b32 %%e,%%e,0x44444444;\n",
+		k->bits == 32 ? "" : "and.b32 %e,%e,%a1;");
+	for (unsigned i = 0; i < 8; i++)
+		add(" and.b32 %%%c%u,%%%c%u,0x%x; or.b32 %%%c%u,%%%c%u,0x%x;\n", "ab"[i / 4], i % 4, "ab"[i / 4], i % 4, k->free, "ab"[i / 4], i % 4,
+			"ab"[i / 4], i % 4, k->fixed);
+}
+
+static void combine(const char *op)
+{
+	for (unsigned i = 0; i < 4 && !whole(op); i++)
+		add(" mul.f32 %%f%u,%%f%u,0f41800000; cvt.rni.s32.f32 %%o%u,%%f%u;\n", i, i, i, i);
+	add(" mad.lo.u32 %%r13,%%o1,3,%%o0; mad.lo.u32 %%r13,%%o2,5,%%r13; mad.lo.u32 %%r13,%%o3,7,%%r13;\n");
+}
+
+#define SPARSE "mma.sp.sync.aligned."
+#define ORDERED "mma.sp::ordered_metadata.sync.aligned."
+#define WHOLE2 " {%o0,%o1,%o2,%o3},{%a0,%a1},{%b0,%b1},{%z,%z,%z,%z},%e,"
+#define WHOLE4 " {%o0,%o1,%o2,%o3},{%a0,%a1,%a2,%a3},{%b0,%b1,%b2,%b3},{%z,%z,%z,%z},%e,"
+#define FLOAT2 " {%f0,%f1,%f2,%f3},{%a0,%a1},{%b0,%b1},{%y,%y,%y,%y},%e,"
+#define FLOAT4 " {%f0,%f1,%f2,%f3},{%a0,%a1,%a2,%a3},{%b0,%b1,%b2,%b3},{%y,%y,%y,%y},%e,"
+
 /* %r9 the value, %d9 the wide one, %p1 its lowest bit, %r10 lane or delta, %r11 the clamp, %r12 the mask;
  * results: %r13 and %p2 */
 static const struct test tests[] = {
@@ -147,6 +256,19 @@ static const struct test tests[] = {
 	{"redux.sync.xor.b32 %r13,%r9,%r12", m_redux},
 	{"activemask.b32 %r13", m_mask},
 	{"elect.sync %r13|%p2,%r12", m_mask},
+	{SPARSE "m16n8k32.row.col.s32.s8.s8.s32" WHOLE2 "0", m_sparse},
+	{ORDERED "m16n8k32.row.col.s32.u8.u8.s32" WHOLE2 "1", m_sparse},
+	{SPARSE "m16n8k64.row.col.s32.s8.s8.s32" WHOLE4 "0", m_sparse},
+	{ORDERED "m16n8k64.row.col.s32.s4.s4.s32" WHOLE2 "1", m_sparse},
+	{SPARSE "m16n8k128.row.col.s32.u4.u4.s32" WHOLE4 "0", m_sparse},
+	{SPARSE "m16n8k16.row.col.f32.f16.f16.f32" FLOAT2 "0", m_sparse},
+	{ORDERED "m16n8k16.row.col.f32.f16.f16.f32" FLOAT2 "3", m_sparse},
+	{ORDERED "m16n8k32.row.col.f32.f16.f16.f32" FLOAT4 "1", m_sparse},
+	{SPARSE "m16n8k16.row.col.f32.bf16.bf16.f32" FLOAT2 "2", m_sparse},
+	{SPARSE "m16n8k32.row.col.f32.bf16.bf16.f32" FLOAT4 "0", m_sparse},
+	{ORDERED "m16n8k8.row.col.f32.tf32.tf32.f32" FLOAT2 "1", m_sparse},
+	{SPARSE "m16n8k16.row.col.f32.tf32.tf32.f32" FLOAT4 "1", m_sparse},
+	{ORDERED "m16n8k64.row.col.f32.e4m3.e4m3.f32" FLOAT4 "0", m_sparse},
 	{"barrier.red.popc.u32 %r13,1,%r14,%p1", m_bar},
 	{"barrier.red.and.pred %p2,1,%r14,%p1; selp.u32 %r13,1,0,%p2; setp.ne.u32 %p2,0,0", m_bar},
 	{"barrier.red.or.pred %p2,1,%r14,%p1; selp.u32 %r13,1,0,%p2; setp.ne.u32 %p2,0,0", m_bar},
@@ -173,7 +295,7 @@ static bool run(unsigned k, struct lanes *x, uint64_t *out)
 	unsigned threads = pick & 512 ? LANES : 1 + (unsigned)(pick >> 20 & 31);
 	uint32_t there = threads == LANES ? ~0u : (1u << threads) - 1;
 	x->mask = mask & there ? mask & there : 1;
-	if (has(tests[k].op, "barrier")) { /* counts whole warps */
+	if (has(tests[k].op, "barrier") || has(tests[k].op, "mma.")) { /* counts whole warps */
 		threads = LANES;
 		x->mask = ~0u;
 	}
@@ -223,8 +345,7 @@ static bool check(unsigned k, struct lanes *x, uint64_t *out)
 
 int main(int argc, char **argv)
 {
-	if (!device_open(argc > 1 ? argv[1] : NULL) || !golden_open())
-		return 1;
+	static const char top[] = ".version 8.6\n.target sm_90\n.address_size 64\n";
 	static size_t start[NTESTS + 1];
 	for (unsigned k = 0; k < NTESTS; k++) {
 		add(".visible .entry k%u(.param .u64 in, .param .u64 out) {\n .reg .pred %%p<8>; .reg .b32 "
@@ -236,14 +357,23 @@ int main(int argc, char **argv)
 		    " ld.global.u32 %%r11,[%%d0+384]; ld.global.u32 %%r12,[%%d0+388]; popc.b32 %%r14,%%r12; "
 		    "and.b32 %%r1,%%r9,1; setp.eq.u32 %%p1,%%r1,1; setp.ne.u32 %%p2,0,0;\n"
 		    " shr.u32 %%r2,%%r12,%%r0; and.b32 %%r2,%%r2,1; setp.eq.u32 %%p3,%%r2,0; @%%p3 bra "
-		    "OUT;\n %s;\n"
-		    " selp.u32 %%r15,1,0,%%p2; st.global.v2.u32 [%%d4],{%%r13,%%r15};\nOUT: ret; }\n",
-			k, tests[k].op);
+		    "OUT;\n",
+			k);
+		if (has(tests[k].op, "mma."))
+			prepare(tests[k].op);
+		add(" %s;\n", tests[k].op);
+		if (has(tests[k].op, "mma."))
+			combine(tests[k].op);
+		add(" selp.u32 %%r15,1,0,%%p2; st.global.v2.u32 [%%d4],{%%r13,%%r15};\nOUT: ret; }\n");
 		start[k + 1] = used;
 	}
+	if (argc > 1 && !strcmp(argv[1], "text"))
+		return printf("%s%s", top, text) < 0;
+	if (!device_open(argc > 1 ? argv[1] : NULL) || !golden_open())
+		return 1;
 	struct lanes *x = device_alloc(sizeof *x);
 	uint64_t *out = device_alloc(LANES * 8);
-	if (!x || !out || !device_load(".version 8.6\n.target sm_90\n.address_size 64\n", text, start, NTESTS))
+	if (!x || !out || !device_load(top, text, start, NTESTS))
 		return 1;
 	unsigned good = 0;
 	for (unsigned k = 0; k < NTESTS; k++)
