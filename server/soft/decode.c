@@ -99,6 +99,28 @@ void emit_branch(struct decoder *d, enum handler_id h, uint32_t pred, uint32_t l
 	x[d->nfixups++] = (struct fixup){d->nops - 1, label};
 }
 
+/* Why, where it is not just missing. */
+static const char *reason(const struct ptx_insn *i)
+{
+	static const struct {
+		const char *opcode, *why;
+	} t[] = {{"wgmma", " (sm_90a's alone)"}, {"tcgen05", " (sm_100a's alone)"},
+		{"multimem", " (there is no multicast memory)"}};
+	for (size_t k = 0; k < sizeof t / sizeof *t; k++)
+		if (!strcmp(i->m->opcode, t[k].opcode))
+			return t[k].why;
+	return "";
+}
+
+/* What a call wants, and nobody has. */
+static const char *wanted(const struct ptx_insn *i)
+{
+	for (unsigned k = 0; k < i->nop && k < 2 && !strcmp(i->m->opcode, "call"); k++)
+		if (i->op[k].kind == OP_FUNC)
+			return i->op[k].func->name;
+	return NULL;
+}
+
 /* Notes the instruction, once for each mnemonic. */
 void uncover(struct decoder *d)
 {
@@ -113,8 +135,9 @@ void uncover(struct decoder *d)
 	if (before && strlen(before) > MAX_UNCOVERED)
 		return;
 	char *text;
-	if (asprintf(&text, "%s%s%s at line %u", before ? before : "", before ? ", " : "", name,
-		    d->i->line) < 0) {
+	const char *of = wanted(d->i);
+	if (asprintf(&text, "%s%s%s%s%.80s at line %u%s", before ? before : "", before ? ", " : "", name,
+		    of ? " of " : "", of ? of : "", d->i->line, reason(d->i)) < 0) {
 		d->failed = true;
 		return;
 	}

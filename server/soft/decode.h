@@ -116,6 +116,8 @@ bool decode_flow(struct decoder *d);
 bool decode_warp(struct decoder *d);
 bool decode_matrix(struct decoder *d);
 bool decode_video(struct decoder *d);
+/* st.bulk; false: not as it is known. */
+bool decode_zeros(struct decoder *d);
 bool decode_bulk(struct decoder *d);
 bool decode_cluster(struct decoder *d);
 bool decode_texture(struct decoder *d);

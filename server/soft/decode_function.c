@@ -91,7 +91,7 @@ static void instruction(struct decoder *d, uint32_t index)
 	uint32_t first = d->nops, fixups = d->nfixups;
 	/* What these say beyond their opcode is about orders that always hold here. */
 	bool lax = op_is(d, "fence") || op_is(d, "membar") || op_is(d, "griddepcontrol") ||
-		   op_is(d, "prefetch") || op_is(d, "pmevent");
+		   op_is(d, "prefetch") || op_is(d, "pmevent") || op_is(d, "createpolicy") || op_is(d, "applypriority");
 	bool read = !i->m->unknown || lax;
 	d->plain = read && (decode_arith(d) || decode_convert(d) || decode_memory(d));
 	if (!d->plain && !(read && (decode_atomic(d) || decode_flow(d) || decode_warp(d) || decode_bulk(d) ||

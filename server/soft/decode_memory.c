@@ -255,6 +255,12 @@ static void store_async(struct decoder *d)
 	const struct ptx_insn *i = d->i;
 	const struct ptx_operand *v = i->nop > 1 && i->op[1].kind == OP_VEC ? i->op[1].vec : &i->op[1];
 	unsigned t = i->m->types[0], n = i->nop > 1 && i->op[1].kind == OP_VEC ? i->op[1].n : 1;
+	static const uint8_t to_host[] = {MOD_ASYNC, MOD_MMIO, MOD_RELEASE, MOD_GPU, MOD_SYS};
+	if (has(d, MOD_MMIO) && i->nop == 2 && only_mods(i->m, to_host, sizeof to_host) && i->m->vec == 1 && n == 1 && i->op[0].addr &&
+		(!i->m->nspaces || i->m->space[0] == SP_GLOBAL) && ptx_type_bytes(t) >= 4 && ptx_type_bytes(t) <= 8) {
+		access(d, false, &i->op[0], v, 1, 0);
+		return;
+	}
 	if (i->nop != 3 || !only_mods(i->m, known, sizeof known) || !has(d, MOD_BYTES) || i->m->nspaces != 1 ||
 		i->m->space[0] != SP_CLUSTER || i->m->ntypes != 1 || ptx_type_bytes(t) < 4 ||
 		ptx_type_bytes(t) > 8 || n != i->m->vec || n > 4 || !i->op[0].addr || !i->op[2].addr) {
@@ -271,6 +277,11 @@ static void load_store(struct decoder *d, bool load)
 	const struct ptx_mnem *m = i->m;
 	unsigned t = m->types[0];
 	bool hint = has(d, MOD_L2HINT);
+	if (!load && has(d, MOD_BULK)) {
+		if (!decode_zeros(d))
+			uncover(d);
+		return;
+	}
 	if (!load && has(d, MOD_ASYNC)) {
 		store_async(d);
 		return;
@@ -315,6 +326,10 @@ bool decode_memory(struct decoder *d)
 	if (op_is(d, "prefetch") || op_is(d, "prefetchu") || op_is(d, "applypriority") ||
 		op_is(d, "discard")) {
 		emit_x(d, x_nop);
+		return true;
+	}
+	if (op_is(d, "createpolicy") && d->i->nop) { /* nothing is cached here: any value will do */
+		emit3(d, "mov_b64", target(d, &d->i->op[0], 8, false), constant(d, 0, 8), NONE, NONE);
 		return true;
 	}
 	return false;
@@ -366,7 +381,7 @@ bool decode_atomic(struct decoder *d)
 		return false;
 	static const uint8_t known[] = {MOD_RELAXED, MOD_ACQUIRE, MOD_RELEASE, MOD_ACQ_REL, MOD_CTA,
 		MOD_CLUSTER, MOD_GPU, MOD_SYS, MOD_ADD, MOD_AND, MOD_OR, MOD_XOR, MOD_MIN, MOD_MAX, MOD_INC,
-		MOD_DEC, MOD_EXCH, MOD_CAS, MOD_NOFTZ, MOD_L2HINT, MOD_ASYNC, MOD_BYTES};
+		MOD_DEC, MOD_EXCH, MOD_CAS, MOD_NOFTZ, MOD_L2HINT, MOD_ASYNC, MOD_BYTES, MOD_MMIO};
 	const struct ptx_insn *i = d->i;
 	const struct ptx_mnem *m = i->m;
 	int op = operation(d);
@@ -376,11 +391,11 @@ bool decode_atomic(struct decoder *d)
 		return true;
 	}
 	unsigned t = m->types[0], sources = op == ATOM_CAS ? 2 : 1, first = red ? 0 : 1, n = m->vec;
-	bool pairs = t == T_F16X2 || t == T_BF16X2, later = has(d, MOD_ASYNC);
+	bool pairs = t == T_F16X2 || t == T_BF16X2, later = has(d, MOD_ASYNC) && !has(d, MOD_MMIO);
 	if (op < 0 || m->ntypes != 1 || !only_mods(m, known, sizeof known) || t == T_B128 ||
 		ptx_type_bytes(t) < 2 || (pairs && op != ATOM_ADD && op != ATOM_MIN && op != ATOM_MAX) ||
 		i->nop != first + 1 + sources + (has(d, MOD_L2HINT) || later ? 1u : 0u) || !i->op[first].addr ||
-		later != has(d, MOD_BYTES) || (later && (!red || !i->op[2].addr || !m->nspaces)) ||
+		later != has(d, MOD_BYTES) || (has(d, MOD_MMIO) && (!red || !has(d, MOD_ASYNC))) || (later && (!red || !i->op[2].addr || !m->nspaces)) ||
 		m->nspaces > 1) {
 		uncover(d);
 		return true;

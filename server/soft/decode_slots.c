@@ -17,7 +17,7 @@ static bool no_target(const struct ptx_insn *i)
 {
 	static const char *const names[] = {"st", "red", "bra", "brx", "membar", "fence", "ret", "exit",
 		"trap", "nanosleep", "prefetch", "prefetchu", "cp", "sust", "stmatrix", "discard",
-		"applypriority", "setmaxnreg", "stackrestore", "sured"};
+		"applypriority", "setmaxnreg", "stackrestore", "sured", "tensormap", "multimem"};
 	for (unsigned k = 0; k < sizeof names / sizeof *names; k++)
 		if (!strcmp(i->m->opcode, names[k]))
 			return true;

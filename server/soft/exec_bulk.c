@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Bulk copies: cp.async.bulk, its tensor form, and their reductions. They are done when they are issued, and tell
- * their barrier at once.
+/* Bulk copies: cp.async.bulk, its tensor form, and their reductions. They are done when they are issued, and
+ * tell their barrier at once.
  *
  * Thread rule: a handler touches only its warp and device memory. */
 #include "server/soft/exec_bulk.h"
@@ -11,7 +11,13 @@
 #include "server/soft/exec_matrix.h"
 #include "server/soft/memory.h"
 
-enum { ILLEGAL_ADDRESS = 700, ILLEGAL_INSTRUCTION = 715, MISALIGNED_ADDRESS = 716, ALIGN = 16, MAX_BOX = 1 << 20 };
+enum {
+	ILLEGAL_ADDRESS = 700,
+	ILLEGAL_INSTRUCTION = 715,
+	MISALIGNED_ADDRESS = 716,
+	ALIGN = 16,
+	MAX_BOX = 1 << 20
+};
 
 /* Is it memory of the device, or mapped memory of the host? Holes in it are for the fault handler. */
 static bool reaches(const struct warp *w, uint64_t at, uint64_t n)
@@ -42,7 +48,12 @@ static int move(
 	if (check_on() && (!check_inside(w, o, l, from, (unsigned)n, CHECK_READ) ||
 				  !check_inside(w, o, l, to, (unsigned)n, CHECK_WRITE)))
 		return w->event == EV_FAULT ? w->fault : 0;
-	if (x->reduce)
+	if (x->bytes_mask != UINT32_MAX) {
+		uint32_t mask = REG(w, uint32_t, x->bytes_mask)[l];
+		for (uint64_t k = 0; k < n; k++)
+			if (mask >> k % 16 & 1)
+				*(uint8_t *)(to + k) = *(const uint8_t *)(from + k);
+	} else if (x->reduce)
 		reduce(x->reduce - 1u, type, to, (const uint8_t *)from, n);
 	else
 		memmove((void *)to, (const void *)from, n);
@@ -126,12 +137,14 @@ static bool sensible(const struct tensor_map *t, const struct bulk_op *x)
 }
 
 /* One copy to one place; *bytes: how many. */
-static int copy(struct warp *w, const struct op *o, uint32_t l, uint64_t to, uint64_t from, uint64_t base, uint64_t *bytes)
+static int copy(struct warp *w, const struct op *o, uint32_t l, uint64_t to, uint64_t from, uint64_t base,
+	uint64_t *bytes)
 {
 	const struct bulk_op *x = o->p;
 	if (!x->tensor) {
 		*bytes = REG(w, uint32_t, x->bytes)[l];
-		return (to | from | *bytes) & (ALIGN - 1) ? MISALIGNED_ADDRESS : move(w, o, l, x->type, to, from, *bytes);
+		return (to | from | *bytes) & (ALIGN - 1) ? MISALIGNED_ADDRESS
+							  : move(w, o, l, x->type, to, from, *bytes);
 	}
 	struct tensor_map t;
 	int32_t c[5] = {0};
@@ -139,19 +152,34 @@ static int copy(struct warp *w, const struct op *o, uint32_t l, uint64_t to, uin
 	if (!reaches(w, map, sizeof t))
 		return ILLEGAL_ADDRESS;
 	memcpy(&t, (const void *)map, sizeof t);
-	for (unsigned k = 0; k < x->dimensions; k++)
+	for (unsigned k = 0; k < (x->rows ? 5u : x->dimensions); k++)
 		c[k] = REG(w, int32_t, x->at[k])[l];
-	if (!sensible(&t, x))
+	if (!sensible(&t, x) || (x->rows && t.box[1] != 1))
 		return ILLEGAL_INSTRUCTION;
-	return shared & (ALIGN - 1) ? MISALIGNED_ADDRESS : box(w, o, l, &t, c, shared, base, bytes);
+	if (shared & (ALIGN - 1))
+		return MISALIGNED_ADDRESS;
+	if (!x->rows)
+		return box(w, o, l, &t, c, shared, base, bytes);
+	uint64_t sum = 0;
+	for (unsigned k = 0; k < 4; k++) {
+		int32_t at[5] = {c[0], c[k + 1]};
+		int r = box(w, o, l, &t, at, shared + sum, base, bytes);
+		if (r)
+			return r;
+		sum += *bytes;
+	}
+	*bytes = sum;
+	return 0;
 }
 
 /* To each block of the mask, at the same place in its shared memory as in the one that is named. */
-static int spread(struct warp *w, const struct op *o, uint32_t l, uint64_t to, uint64_t from, uint64_t barrier)
+static int spread(
+	struct warp *w, const struct op *o, uint32_t l, uint64_t to, uint64_t from, uint64_t barrier)
 {
 	const struct bulk_op *x = o->p;
 	struct block *b = w->block;
-	uint32_t ranks = b->cluster ? b->cluster->n : 1, mask = x->mask == UINT32_MAX ? 0 : REG(w, uint32_t, x->mask)[l];
+	uint32_t ranks = b->cluster ? b->cluster->n : 1,
+		 mask = x->mask == UINT32_MAX ? 0 : REG(w, uint32_t, x->mask)[l];
 	uint64_t bytes = 0, end, base = (uint64_t)w->shared, at = x->store ? from : to;
 	for (uint32_t k = 0; k < ranks; k++) {
 		uint64_t s = cluster_shared(b, k, &end);
@@ -184,6 +212,51 @@ const struct op *x_bulk(struct warp *w, const struct op *o)
 		int r = spread(w, o, l, REG(w, uint64_t, x->to)[l], REG(w, uint64_t, x->from)[l], barrier);
 		if (r)
 			return warp_fault(w, o, r);
+	}
+	return o + 1;
+}
+
+static int zeros(struct warp *w, const struct op *o, uint32_t l, uint64_t to, uint64_t n)
+{
+	if ((to | n) & 7)
+		return MISALIGNED_ADDRESS;
+	if (!reaches(w, to, n))
+		return ILLEGAL_ADDRESS;
+	if (check_on() && n && !check_inside(w, o, l, to, (unsigned)n, CHECK_WRITE))
+		return w->event == EV_FAULT ? w->fault : 0;
+	memset((void *)to, 0, n);
+	return 0;
+}
+
+/* st.bulk. a: generic address, b: bytes */
+const struct op *x_zeros(struct warp *w, const struct op *o)
+{
+	FOR_LANES(w, l)
+	{
+		int r = zeros(w, o, l, REG(w, uint64_t, o->a)[l], REG(w, uint64_t, o->b)[l]);
+		if (r)
+			return warp_fault(w, o, r);
+	}
+	return o + 1;
+}
+
+/* clusterlaunchcontrol.try_cancel: the answer is no. a: generic address of the answer, b: of its barrier; x:
+ * in all blocks of the cluster */
+const struct op *x_cancel(struct warp *w, const struct op *o)
+{
+	enum { ANSWER = 16 };
+	struct block *b = w->block;
+	FOR_LANES(w, l)
+	{
+		uint64_t to = REG(w, uint64_t, o->a)[l], barrier = REG(w, uint64_t, o->b)[l], end;
+		for (uint32_t k = 0; k < (o->x && b->cluster ? b->cluster->n : 1); k++) {
+			uint64_t shift = o->x ? cluster_shared(b, k, &end) - (uint64_t)w->shared : 0;
+			int r = (to + shift) & (ANSWER - 1) ? MISALIGNED_ADDRESS
+							    : zeros(w, o, l, to + shift, ANSWER);
+			r = r ? r : tell(w, barrier + shift, ANSWER);
+			if (r)
+				return warp_fault(w, o, r);
+		}
 	}
 	return o + 1;
 }

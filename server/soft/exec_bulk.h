@@ -11,7 +11,9 @@ struct bulk_op {
 	uint32_t bytes; /* slot; not for tensors */
 	uint32_t barrier; /* slot of a generic address; UINT32_MAX: none is told */
 	uint32_t mask; /* slot: blocks of the cluster that get it; UINT32_MAX: the one addressed */
+	uint32_t bytes_mask; /* slot: which of 16 bytes are copied; UINT32_MAX: all */
 	bool tensor, store; /* store: from shared to global memory */
+	bool rows; /* four rows of a tensor, each with a coordinate of its own */
 	uint8_t dimensions, reduce, type; /* reduce: ATOM_... + 1; 0: a copy */
 	uint32_t at[5]; /* slots of coordinates */
 };
