@@ -96,11 +96,13 @@ $(links): %: %.1
 
 # ---- tests, and what else people ask for -----------------------------------------------------------------------------
 
-# A unit test is linked with what its folders define; by default the wire, the daemon and the server.
+# A unit test is linked with the wire, the daemon and the server, and with what several of them use.
 unit  := $(patsubst tests/unit/%.c,$(B)/tests/unit/%,$(wildcard tests/unit/check_*.c))
 progs := $(patsubst tests/e2e/progs/%.c,$(B)/tests/e2e/%,$(wildcard tests/e2e/progs/*.c))
 tested := $(call objects,wire scudafs) $(filter-out %/main.o,$(call objects,server)) $(call gen,serve driver calls) \
 	$(call gen_nvml,serve driver calls)
+
+tested += $(patsubst %.c,$(B)/obj/%.o,$(filter-out tests/unit/check_%,$(wildcard tests/unit/*.c)))
 
 $(B)/tests/tested.a: $(tested)
 	@mkdir -p $(@D)

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The digest against values that Python's hashlib gives for the same tree, and the cache: what is found, by
  * whom, what makes room, and what is refused. */
-#include <check.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,6 +10,7 @@
 #include <unistd.h>
 
 #include "server/cache.h"
+#include "tests/unit/unit.h"
 #include "wire/limits.h"
 
 static char dir[] = "/tmp/check_cache.XXXXXX";
@@ -216,9 +216,7 @@ int main(void)
 {
 	Suite *s = suite_create("cache");
 	TCase *c = tcase_create("cache");
-	SRunner *r;
 	char command[64];
-	int failed;
 
 	if (!mkdtemp(dir))
 		return 1;
@@ -230,12 +228,9 @@ int main(void)
 	tcase_set_timeout(c, 60); /* thousands of files are made for `room` */
 	tcase_add_test(c, room);
 	tcase_add_test(c, folders);
-	r = srunner_create(s);
-	srunner_run_all(r, CK_NORMAL);
-	failed = srunner_ntests_failed(r);
-	srunner_free(r);
+	int failed = unit_run(s);
 	snprintf(command, sizeof command, "rm -rf %s", dir);
 	if (system(command))
 		return 1;
-	return failed != 0;
+	return failed;
 }

@@ -15,7 +15,7 @@ static long fake_syscall(long number, ...);
 #include "devshim/lanes.c"
 #include "devshim/ring.c"
 #include "devshim/arena.c"
-#include <check.h>
+#include "tests/unit/unit.h"
 #include <stdio.h>
 
 bool count_on;
@@ -336,9 +336,5 @@ int main(void)
 	tcase_add_test(t, threads);
 	tcase_add_test(t, errors);
 	suite_add_tcase(s, t);
-	SRunner *r = srunner_create(s);
-	srunner_run_all(r, CK_NORMAL);
-	int failed = srunner_ntests_failed(r);
-	srunner_free(r);
-	return failed != 0;
+	return unit_run(s);
 }

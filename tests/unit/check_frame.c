@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Which frame headers are accepted, by direction. */
-#include <check.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "tests/unit/unit.h"
 #include "wire/frame.h"
 #include "wire/limits.h"
 
@@ -111,15 +111,10 @@ int main(void)
 {
 	Suite *s = suite_create("frame");
 	TCase *t = tcase_create("check");
-	SRunner *r = srunner_create(s);
-	int failed;
 
 	tcase_add_loop_test(t, header, 0, sizeof cases / sizeof *cases);
 	tcase_add_loop_test(t, random_headers, 0, 4);
 	tcase_add_test(t, names);
 	suite_add_tcase(s, t);
-	srunner_run_all(r, CK_NORMAL);
-	failed = srunner_ntests_failed(r);
-	srunner_free(r);
-	return failed != 0;
+	return unit_run(s);
 }

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The server's table of handles: types, foreign and dropped ids, what belongs to what, growth. One thread,
  * but for the last test. */
-#include <check.h>
 #include <pthread.h>
 #include <stdlib.h>
 
 #include "server/handle.h"
+#include "tests/unit/unit.h"
 
 enum { STREAM = 12, EVENT = 11, MODULE = 2, FUNCTION = 3 };
 #define NEXT(id) HANDLE_ID(HANDLE_TYPE(id), HANDLE_NUMBER(id) + 1)
@@ -158,8 +158,6 @@ int main(void)
 {
 	Suite *s = suite_create("handle");
 	TCase *t = tcase_create("table");
-	SRunner *r = srunner_create(s);
-	int failed;
 
 	tcase_add_checked_fixture(t, setup, teardown);
 	tcase_add_test(t, server_chosen);
@@ -169,8 +167,5 @@ int main(void)
 	tcase_add_test(t, many);
 	tcase_add_test(t, threads);
 	suite_add_tcase(s, t);
-	srunner_run_all(r, CK_NORMAL);
-	failed = srunner_ntests_failed(r);
-	srunner_free(r);
-	return failed != 0;
+	return unit_run(s);
 }

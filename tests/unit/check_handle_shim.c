@@ -2,7 +2,7 @@
 /* The shim's handle table: what is alive, of which type, and what dies with its context; nonsense values are
  * refused; look-ups race with changes safely. */
 #include "devshim/handle.c"
-#include <check.h>
+#include "tests/unit/unit.h"
 #include <stdio.h>
 
 _Thread_local struct thread *thread_cached;
@@ -196,9 +196,5 @@ int main(void)
 	tcase_add_test(t, context_dies);
 	tcase_add_test(t, races);
 	suite_add_tcase(s, t);
-	SRunner *r = srunner_create(s);
-	srunner_run_all(r, CK_NORMAL);
-	int failed = srunner_ntests_failed(r);
-	srunner_free(r);
-	return failed != 0;
+	return unit_run(s);
 }

@@ -2,7 +2,7 @@
 /* Images as the shim finds them in a program's memory: kind, exact length, which entries of a fatbin
  * travel; nonsense is refused, and no byte behind an image is looked at. */
 #include "devshim/image.c"
-#include <check.h>
+#include "tests/unit/unit.h"
 #include <stdio.h>
 #include <sys/mman.h>
 
@@ -287,7 +287,6 @@ int main(void)
 {
 	Suite *s = suite_create("image");
 	TCase *t = tcase_create("image");
-	SRunner *r = srunner_create(s);
 
 	suite_add_tcase(s, t);
 	tcase_add_loop_test(t, choice, 0, 5);
@@ -297,8 +296,5 @@ int main(void)
 	tcase_add_loop_test(t, text, 0, 6);
 	tcase_add_test(t, believed);
 	tcase_add_test(t, damaged);
-	srunner_run_all(r, CK_ENV);
-	int failed = srunner_ntests_failed(r);
-	srunner_free(r);
-	return failed != 0;
+	return unit_run(s);
 }

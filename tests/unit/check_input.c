@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The session's input without a session process: frames in pieces, and the look ahead for frames that
  * bypass the stream. */
-#include <check.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "server/state.h"
+#include "tests/unit/unit.h"
 
 static struct session *s;
 static struct session_start start;
@@ -181,18 +181,13 @@ END_TEST
 
 int main(void)
 {
-	Suite *suite = suite_create("input");
+	Suite *s = suite_create("input");
 	TCase *t = tcase_create("frames");
-	SRunner *r = srunner_create(suite);
-	int failed;
 
 	tcase_add_checked_fixture(t, setup, teardown);
 	tcase_add_test(t, plain);
 	tcase_add_loop_test(t, looked_ahead, 0, 8);
 	tcase_add_test(t, large_look_ahead);
-	suite_add_tcase(suite, t);
-	srunner_run_all(r, CK_NORMAL);
-	failed = srunner_ntests_failed(r);
-	srunner_free(r);
-	return failed != 0;
+	suite_add_tcase(s, t);
+	return unit_run(s);
 }

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Key files: what is read, what is refused, and that what is made can be read. */
-#include <check.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -9,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "tests/unit/unit.h"
 #include "wire/keys.h"
 
 #define HEX "00112233445566778899aabbccddeeff00112233445566778899AABBCCDDEEFF"
@@ -151,8 +151,7 @@ int main(void)
 {
 	Suite *s = suite_create("keys");
 	TCase *t = tcase_create("file");
-	SRunner *r = srunner_create(s);
-	int failed, fd = mkstemp(path);
+	int fd = mkstemp(path);
 
 	if (fd < 0)
 		return 1;
@@ -164,9 +163,7 @@ int main(void)
 	tcase_add_test(t, too_many);
 	tcase_add_test(t, made);
 	suite_add_tcase(s, t);
-	srunner_run_all(r, CK_NORMAL);
-	failed = srunner_ntests_failed(r);
-	srunner_free(r);
+	int failed = unit_run(s);
 	unlink(path);
-	return failed != 0;
+	return failed;
 }

@@ -3,6 +3,7 @@
  * asked for memory at addresses of the program's, told what is there, and told lies. */
 #include "tests/unit/session_client.h"
 #include "server/fence.h"
+#include "tests/unit/unit.h"
 #include "wire/mirror.h"
 
 #define SIZE (4 * MIRROR_BLOCK + 17)
@@ -201,9 +202,5 @@ int main(void)
 	tcase_add_test(u, freed);
 	suite_add_tcase(s, t);
 	suite_add_tcase(s, u);
-	SRunner *r = srunner_create(s);
-	srunner_run_all(r, CK_NORMAL);
-	int failed = srunner_ntests_failed(r);
-	srunner_free(r);
-	return failed != 0;
+	return unit_run(s);
 }

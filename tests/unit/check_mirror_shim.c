@@ -4,7 +4,7 @@
  * that names other memory ends the session and writes nothing. */
 #include "devshim/mirror.c"
 #include "devshim/watch.c"
-#include <check.h>
+#include "tests/unit/unit.h"
 #include <stdio.h>
 
 #define SIZE (3 * MIRROR_BLOCK + 100)
@@ -224,9 +224,5 @@ int main(void)
 	tcase_add_test(t, endless_server);
 	tcase_add_test(t, past_the_limit);
 	suite_add_tcase(s, t);
-	SRunner *r = srunner_create(s);
-	srunner_run_all(r, CK_NORMAL);
-	int failed = srunner_ntests_failed(r);
-	srunner_free(r);
-	return failed != 0;
+	return unit_run(s);
 }

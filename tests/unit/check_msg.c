@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* The codec of heads: edge values travel unchanged, every prefix of a good message is refused, no byte string crashes the reader. */
+#include "tests/unit/unit.h"
 #include "wire/msg.h"
-#include <check.h>
 #include <math.h>
 #include <stdlib.h>
 #include "wire/limits.h"
@@ -165,9 +165,5 @@ int main(void)
 	tcase_add_test(t, no_room_is_sticky);
 	tcase_add_test(t, limits_hold);
 	tcase_add_test(t, garbage_never_crashes);
-	SRunner *r = srunner_create(s);
-	srunner_run_all(r, CK_NORMAL);
-	int failed = srunner_ntests_failed(r);
-	srunner_free(r);
-	return failed != 0;
+	return unit_run(s);
 }

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /* cuGetProcAddress of the library as it was built: the symbol that each version and flavour gets, and how it
  * says no. No session is needed. */
-#include <check.h>
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include "tests/unit/unit.h"
 #include "wire/cuda_types.h"
 
 typedef CUresult (*get_v2)(const char *, void **, int, cuuint64_t, CUdriverProcAddressQueryResult *);
@@ -122,9 +122,5 @@ int main(void)
 	tcase_add_test(t, bad_arguments);
 	tcase_add_test(t, exports_only_the_interface);
 	suite_add_tcase(s, t);
-	SRunner *r = srunner_create(s);
-	srunner_run_all(r, CK_NORMAL);
-	int failed = srunner_ntests_failed(r);
-	srunner_free(r);
-	return failed != 0;
+	return unit_run(s);
 }

@@ -2,7 +2,7 @@
 /* The shim's table of address ranges: who holds an address, who may free it, what goes with an owner; and
  * reservations, which keep the program's own mappings out. */
 #include "devshim/range.c"
-#include <check.h>
+#include "tests/unit/unit.h"
 
 static bool add(uint64_t base, size_t size, enum range_kind kind, uintptr_t owner)
 {
@@ -117,7 +117,6 @@ int main(void)
 {
 	Suite *s = suite_create("range");
 	TCase *t = tcase_create("range");
-	SRunner *r = srunner_create(s);
 
 	suite_add_tcase(s, t);
 	tcase_add_test(t, holder_of);
@@ -125,8 +124,5 @@ int main(void)
 	tcase_add_test(t, owners);
 	tcase_add_test(t, many);
 	tcase_add_test(t, reservation);
-	srunner_run_all(r, CK_ENV);
-	int failed = srunner_ntests_failed(r);
-	srunner_free(r);
-	return failed != 0;
+	return unit_run(s);
 }

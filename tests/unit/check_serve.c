@@ -4,7 +4,6 @@
  * breaks them. The driver is a table whose functions do nothing and succeed, or fail. What counts is that no function
  * crashes, hangs or touches memory that is not its own (make check-asan). Each call is tried in a process
  * of its own. */
-#include <check.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
@@ -18,6 +17,7 @@
 #include "wire/log.h"
 #include "cuda.calls.h"
 #include "nvml.calls.h"
+#include "tests/unit/unit.h"
 
 #define TRIES 300           /* for the next value of a head */
 #define VALUES 40           /* of a head */
@@ -286,10 +286,8 @@ END_TEST
 
 int main(void)
 {
-	Suite *suite = suite_create("serve");
+	Suite *s = suite_create("serve");
 	TCase *t = tcase_create("arguments");
-	SRunner *r = srunner_create(suite);
-	int failed;
 
 	log_init("serve", -1);
 	if (CALL_COUNT != serve_count || NVML_CALL_COUNT != nvml_serve_count)
@@ -298,9 +296,6 @@ int main(void)
 		slow = (unsigned)atoi(getenv("SLOW"));
 	tcase_set_timeout(t, 600);
 	tcase_add_loop_test(t, calls, 0, 8);
-	suite_add_tcase(suite, t);
-	srunner_run_all(r, CK_NORMAL);
-	failed = srunner_ntests_failed(r);
-	srunner_free(r);
-	return failed != 0;
+	suite_add_tcase(s, t);
+	return unit_run(s);
 }

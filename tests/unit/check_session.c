@@ -2,6 +2,7 @@
 /* The session process over a socketpair, with the software device: records in order, threads, failed
  * posts, handles, and everything that ends it. */
 #include "tests/unit/session_client.h"
+#include "tests/unit/unit.h"
 #include "wire/digest.h"
 #include "wire/image.h"
 
@@ -618,14 +619,11 @@ int main(void)
 {
 	Suite *s = suite_create("session");
 	TCase *t = tcase_create("process");
-	SRunner *r;
-	int failed;
 
 	if (access(test_library(), R_OK)) {
 		printf("SKIP: no %s\n", test_library());
 		return 77;
 	}
-	r = srunner_create(s);
 	tcase_set_timeout(t, 120);
 	tcase_add_test(t, begins_and_ends);
 	tcase_add_test(t, memory);
@@ -647,8 +645,5 @@ int main(void)
 	tcase_add_loop_test(t, malformed_calls, 0, 8);
 	tcase_add_test(t, told_to_stop);
 	suite_add_tcase(s, t);
-	srunner_run_all(r, CK_NORMAL);
-	failed = srunner_ntests_failed(r);
-	srunner_free(r);
-	return failed != 0;
+	return unit_run(s);
 }

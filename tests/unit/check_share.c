@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The listener's table of shared handles: who finds what, how long, and how much of it. */
 #include "server/share.h"
-#include <check.h>
+#include "tests/unit/unit.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -226,8 +226,6 @@ int main(void)
 {
 	Suite *s = suite_create("share");
 	TCase *t = tcase_create("share");
-	SRunner *r;
-	int failed;
 
 	tcase_add_checked_fixture(t, setup, NULL);
 	tcase_set_timeout(t, 30);
@@ -238,9 +236,5 @@ int main(void)
 	tcase_add_test(t, mount_is_greedy);
 	tcase_add_test(t, nonsense);
 	suite_add_tcase(s, t);
-	r = srunner_create(s);
-	srunner_run_all(r, CK_NORMAL);
-	failed = srunner_ntests_failed(r);
-	srunner_free(r);
-	return failed != 0;
+	return unit_run(s);
 }

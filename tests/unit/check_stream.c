@@ -4,7 +4,6 @@
  *
  * Each test has a listening socket; the server's side runs in a thread. */
 #include <arpa/inet.h>
-#include <check.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -16,6 +15,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "tests/unit/unit.h"
 #include "wire/cuda_types.h"
 #include "wire/frame.h"
 #include "wire/keys.h"
@@ -536,8 +536,6 @@ int main(void)
 {
 	Suite *s = suite_create("stream");
 	TCase *t = tcase_create("connection");
-	SRunner *r = srunner_create(s);
-	int failed;
 
 	tcase_set_timeout(t, 60);
 	tcase_add_checked_fixture(t, setup, teardown);
@@ -553,8 +551,5 @@ int main(void)
 	tcase_add_test(t, tampered);
 	tcase_add_loop_test(t, time_out, 0, 2);
 	suite_add_tcase(s, t);
-	srunner_run_all(r, CK_NORMAL);
-	failed = srunner_ntests_failed(r);
-	srunner_free(r);
-	return failed != 0;
+	return unit_run(s);
 }

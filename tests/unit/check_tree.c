@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The tree without a mount and without a network: snapshots are decoded from bytes and given to monitors
  * that no thread serves. */
-#include <check.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,6 +10,7 @@
 #include "scudafs/snapshot.h"
 #include "scudafs/text.h"
 #include "scudafs/tree.h"
+#include "tests/unit/unit.h"
 #include "wire/ctl.h"
 #include "wire/msg.h"
 
@@ -342,9 +342,5 @@ int main(void)
 	tcase_add_test(t, test_hostile_names);
 	tcase_add_test(t, test_bad_snapshots);
 	suite_add_tcase(s, t);
-	SRunner *r = srunner_create(s);
-	srunner_run_all(r, CK_ENV);
-	int failed = srunner_ntests_failed(r);
-	srunner_free(r);
-	return failed ? 1 : 0;
+	return unit_run(s);
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Which devices CUDA_VISIBLE_DEVICES and CUDA_DEVICE_ORDER leave, and in which order. */
 #include "devshim/visible.c"
-#include <check.h>
+#include "tests/unit/unit.h"
 
 static struct device all[4];
 
@@ -67,9 +67,5 @@ int main(void)
 	TCase *t = tcase_create("select");
 	tcase_add_loop_test(t, selects, 0, sizeof cases / sizeof *cases);
 	suite_add_tcase(s, t);
-	SRunner *r = srunner_create(s);
-	srunner_run_all(r, CK_NORMAL);
-	int failed = srunner_ntests_failed(r);
-	srunner_free(r);
-	return failed != 0;
+	return unit_run(s);
 }

@@ -2,7 +2,7 @@
 /* Which bytes a program may have written: with the kernel's help those pages that it wrote, by itself or by a system call, and the unwatched rest
  * of the range; all of them at first, after a failure, and where the kernel does not help. */
 #include "devshim/watch.c"
-#include <check.h>
+#include "tests/unit/unit.h"
 #include <sys/mman.h>
 
 #define PAGES 300
@@ -120,17 +120,11 @@ int main(void)
 {
 	Suite *s = suite_create("watch");
 	TCase *t = tcase_create("watch");
-	SRunner *r;
-	int failed;
 
 	tcase_add_checked_fixture(t, setup, teardown);
 	tcase_add_test(t, managed);
 	tcase_add_test(t, pinned);
 	tcase_add_test(t, without_help);
 	suite_add_tcase(s, t);
-	r = srunner_create(s);
-	srunner_run_all(r, CK_NORMAL);
-	failed = srunner_ntests_failed(r);
-	srunner_free(r);
-	return failed != 0;
+	return unit_run(s);
 }
