@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cuGetExportTable: tables of functions that CUDA's own libraries use and no header names. Each is an array
- * of words, the first of which is its size in bytes; slots that nobody was seen to call hold a function that
- * says so in the log. Everything is answered here, from public functions, before cuInit too.
+/* cuGetExportTable: tables of functions that CUDA's own libraries use and no header names. Each is an
+ * array of words, the first of which is its size in bytes; slots that nobody was seen to call hold a
+ * function that says so in the log. Everything is answered here, from public functions, before cuInit
+ * too.
  *
  * Thread rule: the tables are constant once the library is loaded; context-local storage has a lock and a
  * small cache per thread. */
