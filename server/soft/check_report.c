@@ -3,9 +3,11 @@
  *
  * Thread rule: see check_report.h. */
 #include "server/soft/check_report.h"
+#include <ctype.h>
 #include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include "server/soft/ir.h"
 #include "server/soft/shadow.h"
@@ -36,6 +38,29 @@ static const char *where(const struct code *c, uint32_t line, char *to, size_t n
 	return to;
 }
 
+/* The name that a C++ compiler made, without its types: "scale" of "_Z5scalePfi", "ns::sum<...>" of "_ZN2ns3sumIfEEvPT_". */
+static const char *readable(const char *name, char *to, size_t n)
+{
+	const char *p = name;
+	size_t used = 0;
+	if (strncmp(p, "_Z", 2))
+		return name;
+	p += 2;
+	bool nested = *p == 'N';
+	p += nested;
+	do {
+		char *end = NULL;
+		unsigned long len = isdigit((unsigned char)*p) ? strtoul(p, &end, 10) : 0;
+		if (!len || len > strlen(end) || used + len + 8 > n)
+			return name;
+		used += (size_t)snprintf(to + used, n - used, "%s%.*s", used ? "::" : "", (int)len, end);
+		p = end + len;
+	} while (nested && isdigit((unsigned char)*p));
+	if (*p == 'I')
+		snprintf(to + used, n - used, "<...>");
+	return to;
+}
+
 static void thread_name(const struct block *b, uint32_t t, char *to, size_t n)
 {
 	const unsigned *d = b->launch->l->block;
@@ -46,8 +71,10 @@ static void thread_name(const struct block *b, uint32_t t, char *to, size_t n)
 static void tell(const struct report *r, const char *what)
 {
 	const struct block *b = r->w->block;
-	char at[160], thread[48];
-	const char *kernel = b->code->func->name, *function = r->code->func->name;
+	char at[160], thread[48], names[2][200];
+	const char *kernel = readable(b->code->func->name, names[0], sizeof names[0]), *function = kernel;
+	if (r->code != b->code)
+		function = readable(r->code->func->name, names[1], sizeof names[1]);
 	thread_name(b, r->w->id * LANES + r->lane, thread, sizeof thread);
 	fprintf(stderr,
 		"scuda-check: %s\nscuda-check:     kernel %.200s%s%.200s, %s, block (%u,%u,%u), thread %s\n",
@@ -90,12 +117,12 @@ void check_launch_end(const struct launch *l)
 	pthread_mutex_lock(&lock);
 	for (unsigned k = 0; k < nplaces; k++) {
 		const struct place *p = &places[k];
-		char at[160];
+		char at[160], name[200];
 		if (p->launch != l->id)
 			continue;
 		if (p->more)
 			fprintf(stderr, "scuda-check:     kernel %.200s, %s: %llu more like it\n",
-				l->code->func->name, where(p->code, p->op->line, at, sizeof at),
+				readable(l->code->func->name, name, sizeof name), where(p->code, p->op->line, at, sizeof at),
 				(unsigned long long)p->more);
 		memmove(places + k, places + k + 1, (--nplaces - k) * sizeof *places);
 		k--;
@@ -123,8 +150,13 @@ static const char *kind_of(const struct allocation *a)
 
 void report_misaligned(const struct report *r)
 {
-	say(r, MISALIGNED, 0, "misaligned %s %u bytes at %#llx", verb(r->kind), r->bytes,
-		(unsigned long long)r->at);
+	struct allocation a;
+	char of[160] = "";
+	if (allocation_find(r->at, &a))
+		snprintf(of, sizeof of, ": byte %llu of %s of %zu bytes at %#llx", (unsigned long long)(r->at - a.base),
+			kind_of(&a), a.bytes, (unsigned long long)a.base);
+	say(r, MISALIGNED, 0, "misaligned %s %u bytes at %#llx%s", verb(r->kind), r->bytes,
+		(unsigned long long)r->at, of);
 }
 
 void report_outside(const struct report *r, const struct allocation *a)
