@@ -78,7 +78,20 @@ static const char text[] =
 	"W: mbarrier.try_wait.parity.shared.b64 %p2,[bar],0; @!%p2 bra W;\n"
 	" cp.async.bulk.global.shared::cta.bulk_group [%d0],[tile],2048;\n add.s32 %r1,%r1,40; add.s32 %r2,%r2,20;\n"
 	" cp.async.bulk.tensor.2d.global.shared::cta.tile.bulk_group [%d1,{%r1,%r2}],[tile]; cp.async.bulk.commit_group;\n"
-	" cp.async.bulk.wait_group 0; ret;\n}\n";
+	" cp.async.bulk.wait_group 0; ret;\n}\n"
+	/* rows y, y + 3, y + 6 and y + 9 from column x on, and back to rows 20 further */
+	".visible .entry rows(.param .align 64 .b8 map[128], .param .u64 out, .param .u32 x, .param .u32 y)\n{\n .reg .b32 %r<40>; "
+	".reg .b64 %d<16>; .reg .pred %p<4>;\n .shared .align 1024 .b8 tile[512]; .shared .align 8 .b64 bar;\n"
+	" ld.param.u64 %d0,[out]; ld.param.u32 %r1,[x]; ld.param.u32 %r2,[y]; mov.b64 %d1,map; cvta.param.u64 %d1,%d1;\n"
+	" add.s32 %r3,%r2,3; add.s32 %r4,%r2,6; add.s32 %r5,%r2,9;\n"
+	" mbarrier.init.shared.b64 [bar],1; mbarrier.arrive.expect_tx.shared.b64 %d2,[bar],512;\n"
+	" cp.async.bulk.tensor.2d.shared::cluster.global.tile::gather4.mbarrier::complete_tx::bytes "
+	"[tile],[%d1,{%r1,%r2,%r3,%r4,%r5}],[bar];\n"
+	"W: mbarrier.try_wait.parity.shared.b64 %p2,[bar],0; @!%p2 bra W;\n"
+	" cp.async.bulk.global.shared::cta.bulk_group [%d0],[tile],512;\n add.s32 %r2,%r2,20; add.s32 %r3,%r3,20; add.s32 %r4,%r4,20; "
+	"add.s32 %r5,%r5,20;\n"
+	" cp.async.bulk.tensor.2d.global.shared::cta.tile::scatter4.bulk_group [%d1,{%r1,%r2,%r3,%r4,%r5}],[tile]; "
+	"cp.async.bulk.commit_group;\n cp.async.bulk.wait_group 0; ret;\n}\n";
 
 static unsigned failures, checks;
 static struct engine_module *module;
@@ -225,6 +238,44 @@ static void tensor(uint32_t *in, uint32_t *out, unsigned swizzle, unsigned fill,
 		expect("what no box covers", i, in[i], before[i]);
 }
 
+/* Four rows of 32 words of a tensor of 90 by 50. */
+static void rows(uint32_t *in, uint32_t *out)
+{
+	enum { ROW = 100, WIDTH = 90, HEIGHT = 50, BOX = 32, X = 70, Y = 4 };
+	struct {
+		_Alignas(64) struct tensor_map map;
+		char rest[128 - sizeof(struct tensor_map)];
+		uint64_t out;
+		int32_t x, y;
+	} p = {.map = {.magic = TENSOR_MAP_MAGIC,
+		       .dimensions = 2,
+		       .element = 4,
+		       .type = T_F32,
+		       .address = (uint64_t)in,
+		       .stride = {ROW * 4},
+		       .size = {WIDTH - 1, HEIGHT - 1},
+		       .box = {BOX, 1, 1, 1, 1},
+		       .step = {1, 1, 1, 1, 1}},
+		.out = (uint64_t)out,
+		.x = X,
+		.y = Y};
+	for (unsigned i = 0; i < ROW * HEIGHT; i++)
+		in[i] = i * 7 + 3;
+	expect("rows", 0, (uint32_t)launch("rows", 1, 1, 1, 1, 1, &p), 0);
+	for (unsigned r = 0; r < HEIGHT; r++)
+		for (unsigned c = 0; c < ROW; c++) {
+			unsigned from = r - 20;
+			bool put = r >= 20 + Y && (from - Y) % 3 == 0 && from <= Y + 9 && c >= X && c < WIDTH;
+			expect("a row put back", r * ROW + c, in[r * ROW + c], ((put ? from : r) * ROW + c) * 7 + 3);
+		}
+	for (unsigned i = 0; i < 4 * BOX; i++) {
+		unsigned c = X + i % BOX;
+		expect("a row", i, out[i], c < WIDTH ? ((Y + i / BOX * 3) * ROW + c) * 7 + 3 : 0);
+	}
+	p.map.box[1] = 2;
+	expect("rows of a map with boxes of two", 0, (uint32_t)launch("rows", 1, 1, 1, 1, 1, &p), 715);
+}
+
 int main(int argc, char **argv)
 {
 	if (argc > 1 && !strcmp(argv[1], "text"))
@@ -253,6 +304,7 @@ int main(int argc, char **argv)
 	for (unsigned swizzle = 0; swizzle < 8; swizzle = swizzle ? swizzle + 1 : 5)
 		for (unsigned k = 0; k < 5; k++)
 			tensor(in, out, swizzle, k & 1, at[k][0], at[k][1]);
+	rows(in, out);
 	printf("clusters and bulk copies: %u of %u checks as they should be\n", checks - failures, checks);
 	engine_module_unload(module);
 	return failures != 0;
