@@ -50,8 +50,9 @@ cable up
 
 "$bin/scudafs" keygen far "$work/key" 2>/dev/null
 at_exit stop_server
-in_far "$bin/scuda-server" --ready-fd 3 --driver "$driver" --keys "$work/key" --listen 10.99.2.2:0 \
-	3>"$work/port" 2>"$work/server.log" &
+# Not by in_far, a function: its process would not be the server's.
+nsenter -t "$far" -n "$bin/scuda-server" --ready-fd 3 --driver "$driver" --keys "$work/key" \
+	--listen 10.99.2.2:0 3>"$work/port" 2>"$work/server.log" &
 server=$!
 within 10 server_is_up || fail "the server is not up"
 monitor=$(pgrep -P "$server" | head -n 1)
