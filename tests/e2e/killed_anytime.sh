@@ -61,7 +61,7 @@ for ((round = 1; round <= rounds; round++)); do
 	stop_mount
 	mounted && fail "round $round, $what after $delay ms: the mount stays"
 	# Without its listener a session ends with its program, and the monitor with the listener.
-	left=($family $(pgrep -P "$server"))
+	read -r -d "" -a left <<<"$family $(pgrep -P "$server")" || true
 	stop_server 2>/dev/null
 	within 12 all_gone || fail "round $round, $what after $delay ms: processes of the server stay: ${left[*]}"
 	echo "round $round: $what after $delay ms"
