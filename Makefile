@@ -143,7 +143,7 @@ check-asan: ## run all tests under the address and undefined-behaviour sanitizer
 		SLOW=4 check
 # Without the option each of the many sessions waits a second at its end.
 check-tsan: ## run the unit and end-to-end tests under the thread sanitizer
-	@TSAN_OPTIONS="atexit_sleep_ms=0:$(call report,tsan):$$TSAN_OPTIONS" \
+	@TSAN_OPTIONS="atexit_sleep_ms=0:suppressions=$(CURDIR)/tests/tsan.supp:$(call report,tsan):$$TSAN_OPTIONS" \
 		$(MAKE) --no-print-directory B=$(B)-tsan SAN=thread CFLAGS='-O1 -g' NVCC= SLOW=4 CHECK='unit e2e' check
 demo: ## from nothing to a CUDA program that computes through a mount
 	@B=$(B) MAKE="$(MAKE)" tests/demo/demo.sh
