@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The inside of a relay, shared by relay.c (life cycle, the session's thread, times), outbound.c (batches to
- * the server) and inbound.c (frames from it).
+ * the server) and receive.c (frames from it) and inbound.c (what they bring).
  *
  * Thread rule: `lock` guards everything that is not said to be the thread's own. It is dropped during
  * every system call on the stream: `writing` says that a thread is at it. Requests are answered after the
@@ -44,7 +44,8 @@ struct transfer {
 	struct queue queue;
 };
 
-/* A frame that is received straight into shared memory: a reply into its slot, data to where it is awaited. */
+/* A frame that is received straight into shared memory: a reply into its slot, data to where it is awaited.
+ * */
 struct direct {
 	struct frame frame;
 	uint8_t *to;                /* of a reply */
@@ -141,7 +142,8 @@ void relay_wake(struct relay *r);
 
 /* outbound.c, all under the lock. Sends what is queued unless somebody does or the stream is blocked. */
 void outbound_flush(struct relay *r, struct answers *a);
-/* Takes what the program has put into shared memory. True when there was anything. `linger`: channel_take's. */
+/* Takes what the program has put into shared memory. True when there was anything. `linger`: channel_take's.
+ * */
 bool outbound_drain(struct relay *r, struct answers *a, unsigned linger);
 /* A frame of the daemon's or program's own between two records. */
 int outbound_aside(struct relay *r, const void *p, size_t n);
@@ -150,15 +152,21 @@ bool outbound_answered(struct relay *r, uint64_t seq);
 bool outbound_awaited(const struct relay *r, uint64_t seq);
 void outbound_finish(struct relay *r);
 
-/* inbound.c. Reads what the stream has, without the lock; called by the session's thread only. Returns
+/* inbound.c. A whole frame has come, n bytes with its header. `b` holds them, NULL when they lie in the
+ * receive buffer; p is NULL when a reply lies in its slot already. Without the lock, by the session's thread.
+ * Returns 0 or an errno. */
+int inbound_reply(struct relay *r, const struct frame *f, const uint8_t *p, size_t n, struct buffer *b);
+int inbound_data(struct relay *r, const struct frame *f, const uint8_t *p, size_t n, struct buffer *b);
+int inbound_upcall(struct relay *r, const struct frame *f, const uint8_t *p, size_t n, struct buffer *b);
+/* receive.c. Reads what the stream has, without the lock; called by the session's thread only. Returns
  * false when there was nothing. */
 bool inbound_receive(struct relay *r);
 /* Under the lock: does the next read have to wait until the program takes what is here? */
 bool inbound_full(const struct relay *r, uint64_t now);
 /* Under the lock: answers a wait whose reply is kept here already; false when it is not. */
 bool inbound_give(struct relay *r, struct request *q, struct answers *a);
-/* By the session's thread: is the next byte held up until the program has made room for it; and is there room for some
- * that have been received already? */
+/* By the session's thread: is the next byte held up until the program has made room for it; and is there room
+ * for some that have been received already? */
 bool inbound_stalled(const struct relay *r);
 bool inbound_pending(const struct relay *r);
 void inbound_finish(struct relay *r);

@@ -1,0 +1,324 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Bytes from the server become frames. What is small is received many frames at a time and answered from
+ * there (inbound.c); a large frame is received into a buffer of its own, or straight into the memory that the
+ * program shares, when it awaits it there.
+ *
+ * Thread rule: see relay_state.h. The session's thread alone. */
+#include "scudafs/relay_state.h"
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "scudafs/text.h"
+#include "wire/msg.h"
+
+#define READS_A_TURN 32             /* then the thread looks at its times again */
+#define PEEK 256                    /* bytes read to learn what comes after a large frame */
+
+static int on_bye(struct relay *r, const uint8_t *head, size_t n)
+{
+	char text[256];
+	struct msg m;
+	msg_init(&m, (void *)head, n);
+	get_array(&m, 2);
+	int64_t code = get_i64(&m);
+	get_text(&m, text, sizeof(text));
+	if (!get_end(&m))
+		snprintf(text, sizeof(text), "it gave no reason");
+	text_clean(text);
+	log_warning("session %u: %s ended the session: %s (%lld)", r->id, r->address, text, (long long)code);
+	return ESHUTDOWN;
+}
+
+static int on_frame(struct relay *r, const struct frame *f, const uint8_t *p, size_t n, struct buffer *b)
+{
+	atomic_fetch_add_explicit(&counters.frames_in, 1, memory_order_relaxed);
+	switch (f->kind) {
+	case FRAME_REPLY:
+		return inbound_reply(r, f, p, n, b);
+	case FRAME_DATA:
+		return inbound_data(r, f, p, n, b);
+	case FRAME_UPCALL:
+	case FRAME_OUTPUT:
+		return inbound_upcall(r, f, p, n, b);
+	case FRAME_PONG:
+		return 0;
+	case FRAME_BYE:
+		return on_bye(r, p + sizeof(*f), f->head_len);
+	}
+	log_warning("session %u: %s sent a %s frame", r->id, r->address, frame_kind_name(f->kind));
+	return EPROTO;
+}
+
+static int check(struct relay *r, const struct frame *f)
+{
+	const char *why = NULL;
+	if (!frame_check(f, false, &why) && f->head_len + f->bulk_len <= BUFFER_LARGE - sizeof(*f))
+		return 0;
+	log_warning("session %u: %s sent a bad frame: %s", r->id, r->address, why ? why : "too long");
+	return EPROTO;
+}
+
+/* ---- straight into shared memory ---- */
+
+/* The slot whose area takes the data of the frame; -1: none; -2: the data is wrong. */
+static int area_of(struct relay *r, const struct frame *f)
+{
+	bool ok = true;
+	if (!r->channel)
+		return -1;
+	pthread_mutex_lock(&r->lock);
+	int slot = channel_area(r->channel, f->ctx & 0x3ffff, f->seq, f->head_len + f->bulk_len, &ok);
+	pthread_mutex_unlock(&r->lock);
+	if (ok)
+		return slot;
+	log_warning("session %u: %s sent byte %llu of transfer %llu out of order", r->id, r->address,
+		(unsigned long long)f->seq, (unsigned long long)f->ctx);
+	return -2;
+}
+
+
+/* Where the next byte goes, and how many there; *room 0: the program has to make room. */
+static uint8_t *direct_place(const struct relay *r, size_t *room)
+{
+	const struct direct *d = &r->direct;
+	uint64_t body = d->frame.head_len + d->frame.bulk_len;
+	*room = d->left;
+	if (d->frame.kind == FRAME_REPLY)
+		return d->to;
+	uint8_t *to = channel_area_at(r->channel, d->slot, d->frame.seq + body - d->left, room);
+	*room = *room < d->left ? *room : d->left;
+	return to;
+}
+
+bool inbound_stalled(const struct relay *r)
+{
+	size_t room = 1;
+	if (r->direct.left)
+		direct_place(r, &room);
+	return !room;
+}
+
+bool inbound_pending(const struct relay *r)
+{
+	return r->receive_len && r->direct.left && !inbound_stalled(r);
+}
+
+/* n more bytes are in place. */
+static int direct_took(struct relay *r, size_t n)
+{
+	struct direct *d = &r->direct;
+	struct frame f = d->frame;
+	size_t body = f.head_len + (size_t)f.bulk_len;
+	d->to += n;
+	d->left -= n;
+	if (f.kind == FRAME_DATA) {
+		struct answers a;
+		answers_init(&a);
+		channel_area_has(r->channel, d->slot, f.seq + body - d->left);
+		pthread_mutex_lock(&r->lock);
+		r->read_at = clock_ms();
+		relay_tell_until(r, &a);
+		pthread_mutex_unlock(&r->lock);
+		answers_send(&a);
+	}
+	if (d->left)
+		return 0;
+	if (f.kind == FRAME_REPLY)
+		return on_frame(r, &f, NULL, sizeof(f) + body, NULL);
+	atomic_fetch_add_explicit(&counters.frames_in, 1, memory_order_relaxed);
+	return 0;
+}
+
+/* Puts in place what has been received already, as far as there is room. Returns 0 or an errno; *used: the
+ * bytes. */
+static int direct_feed(struct relay *r, const uint8_t *p, size_t n, size_t *used)
+{
+	int e = 0;
+	*used = 0;
+	while (!e && r->direct.left && *used < n) {
+		size_t room;
+		uint8_t *to = direct_place(r, &room);
+		room = room < n - *used ? room : n - *used;
+		if (!room)
+			break;
+		memcpy(to, p + *used, room);
+		*used += room;
+		e = direct_took(r, room);
+	}
+	return e;
+}
+
+/* The header of data is here: does its program wait for it at a place of its own? */
+static int direct_data(struct relay *r, const struct frame *f)
+{
+	int slot = f->head_len + f->bulk_len ? area_of(r, f) : -1;
+	if (slot >= 0)
+		r->direct = (struct direct){
+			.frame = *f, .left = f->head_len + (size_t)f->bulk_len, .slot = slot};
+	return slot == -2 ? EPROTO : 0;
+}
+
+/* The same for a large reply, of which `have` bytes are here. */
+static void direct_reply(struct relay *r, const struct frame *f, const uint8_t *p, size_t have)
+{
+	size_t n = sizeof(*f) + f->head_len + (size_t)f->bulk_len;
+	uint8_t *to = NULL;
+	pthread_mutex_lock(&r->lock);
+	int slot = channel_waiting(r->channel, f->seq);
+	if (slot >= 0)
+		to = channel_begin(r->channel, slot, n);
+	pthread_mutex_unlock(&r->lock);
+	if (!to)
+		return;
+	memcpy(to, p, have);
+	r->direct = (struct direct){.frame = *f, .to = to + have, .left = n - have, .slot = slot};
+}
+
+/* Hands on the complete frames of the receive buffer; the start of one that does not fit there moves to where
+ * it goes, or into a buffer of its own. */
+static int split(struct relay *r)
+{
+	size_t at = 0, used;
+	int e = 0;
+	while (!e && r->receive_len - at >= sizeof(struct frame)) {
+		struct frame f;
+		memcpy(&f, r->receive + at, sizeof(f));
+		e = check(r, &f);
+		if (!e && r->channel && f.kind == FRAME_DATA)
+			e = direct_data(r, &f);
+		size_t n = sizeof(f) + f.head_len + (size_t)f.bulk_len, have = r->receive_len - at;
+		if (e)
+			break;
+		r->bulky = n > have && n > RECEIVE_BYTES / 4;
+		if (r->direct.left) {
+			at += sizeof(f);
+			e = direct_feed(r, r->receive + at, r->receive_len - at, &used);
+			at += used;
+			if (r->direct.left)
+				break;
+		} else if (have >= n) {
+			e = on_frame(r, &f, r->receive + at, n, NULL);
+			at += n;
+		} else if (r->bulky) {
+			if (r->channel && f.kind == FRAME_REPLY)
+				direct_reply(r, &f, r->receive + at, have);
+			at += have;
+			if (r->direct.left)
+				break;
+			r->large = buffer_create(n);
+			if (!r->large)
+				return ENOMEM;
+			memcpy(r->large->data, r->receive + at - have, have);
+			r->large->len = have;
+			r->large_size = n;
+		} else {
+			break;
+		}
+	}
+	r->receive_len -= at;
+	if (at && r->receive_len)
+		memmove(r->receive, r->receive + at, r->receive_len);
+	return e;
+}
+
+/* There is room for what was received ahead of it. */
+static int resume(struct relay *r)
+{
+	size_t used;
+	int e = direct_feed(r, r->receive, r->receive_len, &used);
+	r->receive_len -= used;
+	memmove(r->receive, r->receive + used, r->receive_len);
+	return e || r->direct.left ? e : split(r);
+}
+
+static int finish_large(struct relay *r)
+{
+	struct buffer *b = r->large;
+	struct frame f;
+	memcpy(&f, b->data, sizeof(f));
+	r->large = NULL;
+	r->bulky = true;
+	int e = on_frame(r, &f, b->data, b->len, b);
+	buffer_unref(b);
+	return e;
+}
+
+/* Where to receive, and how many bytes; 0: not now. */
+static uint8_t *receive_place(struct relay *r, size_t *room)
+{
+	struct buffer *b = r->large;
+	if (r->direct.left) {
+		uint8_t *to = direct_place(r, room);
+		/* What was received ahead of it comes first. */
+		if (r->receive_len)
+			*room = 0;
+		return to;
+	}
+	*room = b ? r->large_size - b->len : RECEIVE_BYTES - r->receive_len;
+	/* After a large frame comes another one: then all but its header need not be copied. */
+	if (!b && r->bulky && !r->receive_len)
+		*room = PEEK;
+	return b ? b->data + b->len : r->receive + r->receive_len;
+}
+
+bool inbound_receive(struct relay *r)
+{
+	size_t total = 0;
+	bool resumed = false;
+	int e = 0;
+	for (int i = 0; i < READS_A_TURN && !e; i++) {
+		if (inbound_pending(r)) {
+			e = resume(r);
+			resumed = true;
+			continue;
+		}
+		struct buffer *b = r->large;
+		bool direct = r->direct.left;
+		size_t room;
+		uint8_t *to = receive_place(r, &room);
+		if (!room)
+			break;
+		ssize_t n = stream_read(r->stream, to, room);
+		if (n == -EAGAIN)
+			break;
+		if (n <= 0) {
+			if (n)
+				log_debug("session %u: read: %s", r->id, strerror((int)-n));
+			e = n == -ETIMEDOUT || n == -EPROTO ? (int)-n : ECONNRESET;
+			break;
+		}
+		total += (size_t)n;
+		if (direct) {
+			e = direct_took(r, (size_t)n);
+			continue;
+		}
+		if (b)
+			b->len += (size_t)n;
+		else
+			r->receive_len += (size_t)n;
+		if (!b)
+			e = split(r);
+		else if (b->len == r->large_size)
+			e = finish_large(r);
+		if (!b && (size_t)n < room)
+			break;
+	}
+	atomic_fetch_add_explicit(&r->bytes_in, total, memory_order_relaxed);
+	atomic_fetch_add_explicit(&counters.bytes_in, total, memory_order_relaxed);
+	struct answers a;
+	answers_init(&a);
+	pthread_mutex_lock(&r->lock);
+	if (total) {
+		r->alive = clock_ms();
+		r->ping = false;
+	}
+	if (e) {
+		if (e == ECONNRESET && !r->closing && !r->error)
+			log_warning("session %u: %s closed the connection", r->id, r->address);
+		relay_fail(r, e, &a);
+	}
+	pthread_mutex_unlock(&r->lock);
+	answers_send(&a);
+	return total || e || resumed;
+}
