@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Texture and surface objects over arrays, linear and pitched memory and mipmaps: what is taken, refused, told again, and read. */
+/* Texture and surface objects over arrays, linear and pitched memory and mipmaps: what is taken, refused,
+ * told again, and read. */
 #include "check.h"
 
 /* fetch: out[i] = tex1Dfetch(t, i); sample: out[0] = tex2D(t, x, y); put: surf[x] = v. */
@@ -40,14 +41,17 @@ static void tell(CUtexObject t)
 	ASK(cuTexObjectGetResourceDesc(&r, t));
 	SAY("type %d, flags %u", r.resType, r.flags);
 	if (r.resType == CU_RESOURCE_TYPE_LINEAR)
-		SAY("format %d, channels %u, bytes %zu", r.res.linear.format, r.res.linear.numChannels, r.res.linear.sizeInBytes);
+		SAY("format %d, channels %u, bytes %zu", r.res.linear.format, r.res.linear.numChannels,
+			r.res.linear.sizeInBytes);
 	if (r.resType == CU_RESOURCE_TYPE_PITCH2D)
-		SAY("format %d, channels %u, %zu x %zu, pitch %zu", r.res.pitch2D.format, r.res.pitch2D.numChannels, r.res.pitch2D.width,
-			r.res.pitch2D.height, r.res.pitch2D.pitchInBytes);
+		SAY("format %d, channels %u, %zu x %zu, pitch %zu", r.res.pitch2D.format,
+			r.res.pitch2D.numChannels, r.res.pitch2D.width, r.res.pitch2D.height,
+			r.res.pitch2D.pitchInBytes);
 	ASK(cuTexObjectGetTextureDesc(&d, t));
-	SAY("modes %d %d %d, filter %d, flags %#x, aniso %u, mipmap %d bias %g clamp %g %g, border %g", d.addressMode[0], d.addressMode[1],
-		d.addressMode[2], d.filterMode, d.flags, d.maxAnisotropy, d.mipmapFilterMode, d.mipmapLevelBias, d.minMipmapLevelClamp,
-		d.maxMipmapLevelClamp, d.borderColor[0]);
+	SAY("modes %d %d %d, filter %d, flags %#x, aniso %u, mipmap %d bias %g clamp %g %g, border %g",
+		d.addressMode[0], d.addressMode[1], d.addressMode[2], d.filterMode, d.flags, d.maxAnisotropy,
+		d.mipmapFilterMode, d.mipmapLevelBias, d.minMipmapLevelClamp, d.maxMipmapLevelClamp,
+		d.borderColor[0]);
 	ASK(cuTexObjectGetResourceViewDesc(&v, t));
 }
 
@@ -104,6 +108,8 @@ static float at(CUfunction f, CUdeviceptr q, CUtexObject t, float x, float y)
 {
 	float v = -1;
 
+	if (!t)
+		return v;
 	NEED(cuLaunchKernel(f, 1, 1, 1, 1, 1, 1, 0, NULL, (void *[]){&q, &t, &x, &y}, NULL));
 	NEED(cuMemcpyDtoH(&v, q, 4));
 	return v;
@@ -115,14 +121,20 @@ static void planes(void)
 	CUDA_RESOURCE_DESC r = {.resType = CU_RESOURCE_TYPE_PITCH2D}, got = {0};
 	CUDA_RESOURCE_VIEW_DESC v = {.format = CU_RES_VIEW_FORMAT_FLOAT_1X32, .width = 16, .height = 4};
 	CUDA_TEXTURE_DESC d = {.maxAnisotropy = 1};
-	CUDA_ARRAY3D_DESCRIPTOR a3 = {.Width = 16, .Height = 4, .Format = CU_AD_FORMAT_FLOAT, .NumChannels = 1,
+	CUDA_ARRAY3D_DESCRIPTOR a3 = {.Width = 16,
+		.Height = 4,
+		.Format = CU_AD_FORMAT_FLOAT,
+		.NumChannels = 1,
 		.Flags = CUDA_ARRAY3D_SURFACE_LDST};
-	CUDA_MEMCPY2D c = {.srcMemoryType = CU_MEMORYTYPE_HOST, .dstMemoryType = CU_MEMORYTYPE_ARRAY, .srcHost = in, .srcPitch = 64,
-		.WidthInBytes = 64, .Height = 4};
+	CUDA_MEMCPY2D c = {.srcMemoryType = CU_MEMORYTYPE_HOST,
+		.dstMemoryType = CU_MEMORYTYPE_ARRAY,
+		.srcHost = in,
+		.srcPitch = 64,
+		.WidthInBytes = 64,
+		.Height = 4};
 	CUtexObject t = 0;
 	CUsurfObject s = 0;
-	CUarray a, b;
-	CUmipmappedArray m;
+	CUarray a;
 	CUdeviceptr p, q;
 	unsigned x = 12, y = 2, bits = 0x42280000; /* 42.0f */
 
@@ -190,27 +202,117 @@ static void planes(void)
 	SAY("%g %g %g", in[34], in[35], in[36]);
 	ASK(cuSurfObjectDestroy(s));
 	ASK(cuSurfObjectDestroy(0));
-	ASK(cuSurfObjectCreate(&s, NULL));
+	NEED(cuArrayDestroy(a));
+}
+
+/* What no surface is made of, and textures over mipmaps. */
+static void levels(void)
+{
+	CUDA_RESOURCE_DESC r = {.resType = CU_RESOURCE_TYPE_ARRAY}, got = {0};
+	CUDA_RESOURCE_VIEW_DESC v = {
+		.format = CU_RES_VIEW_FORMAT_FLOAT_1X32, .width = 16, .height = 4, .lastMipmapLevel = 1};
+	CUDA_TEXTURE_DESC d = {.maxAnisotropy = 1};
+	CUDA_ARRAY3D_DESCRIPTOR a3 = {.Width = 16,
+		.Height = 4,
+		.Format = CU_AD_FORMAT_FLOAT,
+		.NumChannels = 1,
+		.Flags = CUDA_ARRAY3D_SURFACE_LDST};
+	CUDA_MEMCPY2D c = {.srcMemoryType = CU_MEMORYTYPE_HOST, .dstMemoryType = CU_MEMORYTYPE_ARRAY};
+	float in[64];
+	CUtexObject t = 0;
+	CUsurfObject s = 0;
+	CUarray a, b;
+	CUmipmappedArray m;
+	CUdeviceptr q;
+
+	begin();
+	CUfunction f = coded("sample");
+	q = zeroed(64);
 	NEED(cuArrayCreate(&b, &(CUDA_ARRAY_DESCRIPTOR){16, 4, CU_AD_FORMAT_FLOAT, 1}));
 	r.res.array.hArray = b;
 	ASK(cuSurfObjectCreate(&s, &r));
+	memset(&r, 0, sizeof r);
 	r.resType = CU_RESOURCE_TYPE_LINEAR;
 	ASK(cuSurfObjectCreate(&s, &r));
 	NEED(cuMipmappedArrayCreate(&m, &a3, 3));
+	for (unsigned level = 0; level < 3; level++) {
+		for (int i = 0; i < 64; i++)
+			in[i] = (float)(100 * level) + (float)i;
+		NEED(cuMipmappedArrayGetLevel(&a, m, level));
+		c.srcHost = in;
+		c.srcPitch = c.WidthInBytes = 64 >> level;
+		c.Height = 4 >> level;
+		c.dstArray = a;
+		NEED(cuMemcpy2D(&c));
+	}
 	memset(&r, 0, sizeof r);
 	r.resType = CU_RESOURCE_TYPE_MIPMAPPED_ARRAY;
 	r.res.mipmap.hMipmappedArray = m;
-	d.filterMode = CU_TR_FILTER_MODE_POINT;
+	d.flags = CU_TRSF_NORMALIZED_COORDINATES;
 	d.mipmapFilterMode = CU_TR_FILTER_MODE_LINEAR;
 	d.maxMipmapLevelClamp = 2;
 	ASK(cuTexObjectCreate(&t, &r, &d, NULL));
 	tell(t);
+	ASK(cuTexObjectGetResourceDesc(&got, t));
+	SAY("the mipmap %d", got.res.mipmap.hMipmappedArray == m);
+	SAY("%g", at(f, q, t, 0.53125f, 0.625f));
 	ASK(cuTexObjectDestroy(t));
+	t = 0;
+	d.minMipmapLevelClamp = 1;
+	ASK(cuTexObjectCreate(&t, &r, &d, NULL));
+	SAY("%g", at(f, q, t, 0.53125f, 0.625f));
+	ASK(cuTexObjectDestroy(t));
+	t = 0;
+	d.minMipmapLevelClamp = 0;
+	ASK(cuTexObjectCreate(&t, &r, &d, &v));
+	memset(&v, 0xff, sizeof v);
+	ASK(cuTexObjectGetResourceViewDesc(&v, t));
+	SAY("view %d %zu x %zu x %zu, levels %u to %u, layers %u to %u", v.format, v.width, v.height, v.depth,
+		v.firstMipmapLevel, v.lastMipmapLevel, v.firstLayer, v.lastLayer);
+	ASK(cuTexObjectDestroy(t));
+	t = 0;
+	v.firstMipmapLevel = v.lastMipmapLevel = 1;
+	v.width = 8;
+	v.height = 2;
+	ASK(cuTexObjectCreate(&t, &r, &d, &v));
+	SAY("%g", at(f, q, t, 0.53125f, 0.625f));
+	ASK(cuTexObjectDestroy(t));
+	t = 0;
+	v.lastMipmapLevel = 3;
+	ASK(cuTexObjectCreate(&t, &r, &d, &v));
+	v.lastMipmapLevel = 0;
+	ASK(cuTexObjectCreate(&t, &r, &d, &v));
+	v.firstMipmapLevel = 0;
+	v.width = 16;
+	v.height = 4;
+	v.lastLayer = 1;
+	ASK(cuTexObjectCreate(&t, &r, &d, &v));
+	v.lastLayer = 0;
+	v.format = CU_RES_VIEW_FORMAT_UINT_4X32;
+	ASK(cuTexObjectCreate(&t, &r, &d, &v));
+	v.format = 99;
+	ASK(cuTexObjectCreate(&t, &r, &d, &v));
+	v.format = CU_RES_VIEW_FORMAT_UINT_1X32;
+	ASK(cuTexObjectCreate(&t, &r, &d, &v));
+	d.flags = 0;
+	ASK(cuTexObjectCreate(&t, &r, &d, NULL));
+	d.flags = CU_TRSF_NORMALIZED_COORDINATES;
+	d.minMipmapLevelClamp = 3;
+	ASK(cuTexObjectCreate(&t, &r, &d, NULL));
+	d.minMipmapLevelClamp = 0;
+	d.mipmapFilterMode = 77;
+	ASK(cuTexObjectCreate(&t, &r, &d, NULL));
+	d.mipmapFilterMode = CU_TR_FILTER_MODE_POINT;
+	d.maxAnisotropy = 17;
+	ASK(cuTexObjectCreate(&t, &r, &d, NULL));
+	d.maxAnisotropy = 0;
+	ASK(cuTexObjectCreate(&t, &r, &d, NULL));
+	d.flags = 0x1000;
+	ASK(cuTexObjectCreate(&t, &r, &d, NULL));
 	ASK(cuSurfObjectCreate(&s, &r));
 	ASK(cuMipmappedArrayGetLevel(&b, m, 2));
 	ASK(cuMipmappedArrayGetLevel(&b, m, 3));
 	ASK(cuMipmappedArrayDestroy(m));
-	ASK(cuArrayDestroy(a));
 }
 
-SECTIONS({"linear", linear}, {"planes", planes})
+SECTIONS({"linear", linear}, {"planes", planes}, {"levels", levels})
