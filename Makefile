@@ -23,16 +23,18 @@ wire    := $(call objects,wire)
 # What the shim and the software device share: the runtime's private tables, error texts, cuGetProcAddress, CUDA_VISIBLE_DEVICES.
 tables  := $(addprefix $(B)/obj/devshim/,tables.o errors.o procs.o visible.o) $(if $(filter no,$(HANDSHAKE)),,$(B)/obj/devshim/handshake.o)
 simd    := $(addprefix $(B)/obj/server/soft/handlers.,sse2.o avx2.o avx512.o)
-shim    := $(filter-out $(B)/obj/devshim/handshake.o,$(call objects,devshim))
+shim    := $(filter-out $(addprefix $(B)/obj/devshim/,handshake.o tables.o),$(call objects,devshim))
 
-$(B)/bin/scudafs: $(call objects,mount scudafs) $(wire) $(call gen,names)
+$(B)/bin/scudafs: $(call objects,mount scudafs) $(wire) $(call gen,names) $(call gen_nvml,names)
 $(B)/bin/scudafs: LIBS = $(shell pkg-config --libs fuse3 openssl jansson) -llz4 -lpthread
 $(B)/bin/scuda-server: $(call objects,server) $(wire) $(call gen,serve driver calls) $(call gen_nvml,serve driver calls)
 $(B)/bin/scuda-server: LIBS = $(shell pkg-config --libs openssl) -llz4 -ldl -lpthread
-$(B)/obj/shim.o: $(sort $(shim) $(tables)) $(call gen,stubs)
-$(B)/lib/libcuda.so.1: $(B)/obj/shim.o $(codec) $(addprefix $(B)/obj/wire/,fds.o image.o digest.o hops.o) $(call gen,entry procs calls names) $(B)/gen/cuda.map
-$(B)/lib/libcuda.so.1: LIBS = -Wl,--version-script=$(B)/gen/cuda.map -lpthread
-$(B)/lib/libnvidia-ml.so.1: $(call objects,devshim/nvml) $(codec) $(call gen_nvml,stubs calls)
+$(B)/obj/shim.cuda.o: $(sort $(shim) $(filter-out %/tables.o,$(tables))) $(call gen,stubs)
+$(B)/obj/shim.nvml.o: $(call objects,devshim/nvml) $(call gen_nvml,stubs)
+$(B)/lib/libcuda.so.1: $(B)/obj/shim.cuda.o $(B)/obj/shim.tables.o $(codec) \
+	$(addprefix $(B)/obj/wire/,fds.o image.o digest.o hops.o) $(call gen,entry procs calls names)
+$(B)/lib/libcuda.so.1: LIBS = -lpthread
+$(B)/lib/libnvidia-ml.so.1: $(B)/obj/shim.nvml.o $(B)/obj/devshim/count.o $(codec) $(call gen_nvml,entry calls names)
 soft    := $(filter-out $(B)/obj/server/soft/handlers.o,$(call objects,server/soft)) $(simd) $(tables) $(B)/obj/wire/log.o \
 	$(call gen,soft procs)
 $(B)/lib/libscuda-soft.so: $(soft)
@@ -50,8 +52,8 @@ COMPILE  = $(CC) -std=gnu11 $(CFLAGS) $(WARN) $(sanitize) -fPIC -fvisibility=hid
 	-DPREFIX='"$(PREFIX)"' -I. -I$(B)/gen $(INC) -MMD -MP -c -o $@ $<
 LINK     = $(CC) $(CFLAGS) $(sanitize) -o $@ $(filter %.o,$^) $(LIBS)
 generator := wire/gen.py $(wildcard wire/generator/*.py)
-artefacts := calls.h calls.c driver.h driver.c remote.h stubs.c serve.c procs.c soft.c flavours.h entry.c names.c inner map
-artefacts_nvml := $(filter-out procs.c soft.c flavours.h entry.c names.c inner map,$(artefacts))
+artefacts := calls.h calls.c driver.h driver.c remote.h stubs.c serve.c procs.c soft.c flavours.h entry.c names.c inner
+artefacts_nvml := $(filter-out procs.c soft.c flavours.h,$(artefacts))
 headers  := $(addprefix $(B)/gen/cuda.,calls.h driver.h remote.h flavours.h) $(addprefix $(B)/gen/nvml.,calls.h driver.h remote.h)
 
 $(B)/obj/scudafs/%.o $(B)/obj/mount/%.o: INC = $(shell pkg-config --cflags fuse3)
@@ -77,10 +79,13 @@ $(addprefix $(B)/gen/cuda.,$(artefacts)): $(B)/gen/cuda.%: wire/cuda.h wire/cuda
 $(addprefix $(B)/gen/nvml.,$(artefacts_nvml)): $(B)/gen/nvml.%: wire/nvml.h wire/nvml_types.h $(generator)
 	@mkdir -p $(@D)
 	python3 wire/gen.py wire/nvml_types.h wire/nvml.h $* > $@.new && mv $@.new $@
-# The shim's functions get out of the way of the exports, which are the generated wrappers around them (devshim/count.h).
-$(B)/obj/shim.o: $(B)/gen/cuda.inner
+# The shims' functions get out of the way of the exports, which are the generated wrappers around them
+# (devshim/count.h). The functions of the private tables, which programs call past those, use the exports.
+$(B)/obj/shim.%.o: $(B)/gen/%.inner
 	$(CC) -r -nostdlib -o $@ $(filter %.o,$^)
 	$(OBJCOPY) --redefine-syms=$< $@
+$(B)/obj/shim.tables.o: $(B)/obj/devshim/tables.o
+	$(OBJCOPY) --redefine-sym cuGetExportTable=inner_cuGetExportTable $< $@
 $(bin):
 	@mkdir -p $(@D)
 	$(LINK)

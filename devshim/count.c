@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The counters live in a file that the process shares with `scudafs run --stats` (wire/stats.h): so they are
  * there however the program ends, and nothing has to run at its end. A trace is one line a call, written at
- * once.
+ * once. Each library of a process (libcuda, libnvidia-ml) has its own copy of this file's state.
  *
  * Thread rule: as count.h. The file is mapped by whichever thread counts first; a forked child maps one of
  * its own. No locks. */
@@ -19,9 +19,7 @@
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
-#include "wire/cuda.h"
 #include "wire/frame.h"
-#include "wire/stats.h"
 #include "wire/uncancelled.h"
 
 #define TRACE_FD 64             /* the least descriptor of a trace: out of the program's way */
@@ -46,8 +44,8 @@ static uint64_t now(void)
 static struct stats_header *file_make(void)
 {
 	char path[PATH_MAX];
-	size_t size = stats_bytes(stats_count);
-	int n = snprintf(path, sizeof path, "%s/%d", folder, (int)getpid());
+	size_t size = stats_bytes(count_library->count);
+	int n = snprintf(path, sizeof path, "%s/%d%s", folder, (int)getpid(), count_library->suffix);
 	bool fits = n > 0 && (size_t)n < sizeof path;
 	int fd = fits ? open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600) : -1;
 	if (fd < 0)
@@ -60,7 +58,7 @@ static struct stats_header *file_make(void)
 		return NULL;
 	/* A process that has executed another program goes on in its file. */
 	struct stats_header *h = p;
-	h->entries = stats_count;
+	h->entries = count_library->count;
 	h->pid = (uint32_t)getpid();
 	const char *command = program_invocation_short_name;
 	strncpy(h->command, command ? command : "", sizeof h->command - 1);
@@ -79,7 +77,7 @@ static struct stats_header *file_get(void)
 	if (!h) {
 		atomic_store(&hopeless, true);
 	} else if (!atomic_compare_exchange_strong(&file, &none, h)) {
-		munmap(h, stats_bytes(stats_count));
+		munmap(h, stats_bytes(count_library->count));
 		h = none;
 	}
 	errno = saved;
@@ -90,7 +88,7 @@ static void in_child(void)
 {
 	struct stats_header *h = atomic_exchange(&file, NULL);
 	if (h)
-		munmap(h, stats_bytes(stats_count));
+		munmap(h, stats_bytes(count_library->count));
 }
 
 __attribute__((constructor)) static void count_start(void)
@@ -116,12 +114,12 @@ __attribute__((constructor)) static void count_start(void)
 }
 
 /* time (monotonic, seconds), thread, class, function, result, duration (microseconds) */
-static void trace_line(const struct count *c, enum stats_class class, CUresult r)
+static void trace_line(const struct count *c, enum stats_class class, int r)
 {
 	static const char *const classes[] = {"local", "cached", "post", "wait"};
 	char line[256];
 	uint64_t took = now() - c->start;
-	const char *code = NULL;
+	const char *code = count_result_name(r);
 	struct stat st;
 	int saved = errno;
 	/* A program that closes all descriptors may have a file of its own by that number now. */
@@ -129,10 +127,9 @@ static void trace_line(const struct count *c, enum stats_class class, CUresult r
 		errno = saved;
 		return;
 	}
-	cuGetErrorName(r, &code);
 	int n = snprintf(line, sizeof line, "%llu.%09llu %ld %s %s %s %llu.%03llu\n",
 		(unsigned long long)(c->start / 1000000000u), (unsigned long long)(c->start % 1000000000u),
-		syscall(SYS_gettid), classes[class], stats_names[c->entry].name, code ? code : "?",
+		syscall(SYS_gettid), classes[class], count_library->names[c->entry].name, code ? code : "?",
 		(unsigned long long)(took / 1000), (unsigned long long)(took % 1000));
 	if (n > 0)
 		syscall(SYS_write, trace, line, (size_t)n < sizeof line ? (size_t)n : sizeof line);
@@ -146,9 +143,9 @@ struct count count_begin(unsigned entry)
 	return c;
 }
 
-CUresult count_end(struct count c, CUresult r)
+int count_end(struct count c, int r)
 {
-	enum stats_class class = self.sent ? self.sent : stats_names[c.entry].quiet;
+	enum stats_class class = self.sent ? self.sent : count_library->names[c.entry].quiet;
 	self.sent = c.outer;
 	struct stats_header *h = file_get();
 	if (h) {
@@ -157,7 +154,8 @@ CUresult count_end(struct count c, CUresult r)
 			self.block = (uint8_t)(turn % STATS_BLOCKS + 1);
 		}
 		_Atomic uint64_t *counters = (void *)((char *)h + STATS_HEADER);
-		size_t at = ((self.block - 1u) * (size_t)stats_count + c.entry) * STATS_CLASSES + class;
+		size_t block = (self.block - 1u) * (size_t)count_library->count;
+		size_t at = (block + c.entry) * STATS_CLASSES + class;
 		atomic_fetch_add_explicit(&counters[at], 1, memory_order_relaxed);
 	}
 	if (trace >= 0)

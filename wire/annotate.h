@@ -34,6 +34,7 @@
 #define SHIM            /* the export is written by hand in devshim/ and uses the generated remote_NAME */
 #define SERVE           /* the server runs serve_NAME, written by hand, in place of the driver's function */
 #define HAND            /* both ends are written by hand, with their own encoding */
+#define PRIVATE         /* HAND: between the two ends only, no export */
 #define GUARDED         /* changes a shared card: only where the server was started with consent */
 #define ALWAYS          /* results travel back with an error code too */
 #define UNSUPPORTED(why) /* exported, answers CUDA_ERROR_NOT_SUPPORTED; why: a string */

@@ -651,8 +651,7 @@ nvmlReturn_t nvmlComputeInstanceGetInfo(nvmlComputeInstance_t computeInstance,
 nvmlReturn_t nvmlVgpuInstanceGetLicenseInfo(nvmlVgpuInstance_t vgpuInstance,
 		nvmlVgpuLicenseInfo_t *licenseInfo) UNSUPPORTED("superseded by _v2");
 
-/* Not NVML's: what programs ask first, of every device, in one answer (devshim/nvml/cached.c). Not
- * exported. */
-nvmlReturn_t nvmlScudaDevices(void) HAND;
+/* Not NVML's: what programs ask first, of every device, in one answer (devshim/nvml/cached.c). */
+nvmlReturn_t nvmlScudaDevices(void) HAND PRIVATE;
 
 #pragma GCC visibility pop

@@ -2,7 +2,8 @@
 /* What a program's calls are counted in while `scudafs run --stats` runs it: one file a process, which the
  * shim maps and adds to and the command reads when the program has ended, however it ended. The file is a
  * header and STATS_BLOCKS blocks of counters, [entry][class]; the threads of a process take turns in choosing
- * a block, so that they do not fight for a cache line.
+ * a block, so that they do not fight for a cache line. Each of the two libraries has a file of its own: PID,
+ * and PID.nvml.
  *
  * Thread rule: counters are only added to, relaxed. */
 #pragma once
@@ -13,11 +14,11 @@
  * wait. */
 enum stats_class { STATS_LOCAL, STATS_CACHED, STATS_POST, STATS_WAIT, STATS_CLASSES };
 
-/* The exported functions by their index (build/gen/cuda.names.c), and the class of a call that sends
- * nothing. */
+/* A library's described functions by their index (build/gen/cuda.names.c, nvml.names.c), the class of a call
+ * that sends nothing, and what follows the pid in the file's name. */
 struct stats_name { const char *name; uint8_t quiet; };
-extern const struct stats_name stats_names[];
-extern const unsigned stats_count;
+struct stats_library { const struct stats_name *names; unsigned count; const char *suffix; };
+extern const struct stats_library stats_cuda, stats_nvml;
 
 #define STATS_MAGIC "scustat1"
 #define STATS_BLOCKS 32

@@ -16,6 +16,7 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
+#include "devshim/count.h"
 #include "nvml.calls.h"
 #include "wire/limits.h"
 #include "wire/log.h"
@@ -107,6 +108,7 @@ static int exchange(int fd, struct call *c, uint64_t batch, uint64_t seq, size_t
 	}
 	*answer_len = w.len;
 	*answer = c->room + sizeof w;
+	count_received(w.len);
 	if (!(w.flags & CTL_LARGE))
 		return w.len <= _IOC_SIZE(request) - sizeof w ? 0 : -EPROTO;
 	int r = fetch(fd, c, seq, w.len);
@@ -175,9 +177,11 @@ static void number(struct ahead_plan *p, struct frame *f)
 		memcpy(&g, p->bytes + at, sizeof g);
 		g.seq = p->seq[i] = ++session.seq;
 		memcpy(p->bytes + at, &g, sizeof g);
+		count_record(g.kind, g.flags, sizeof g + g.head_len);
 		at += sizeof g + g.head_len;
 	}
 	f->seq = ++session.seq;
+	count_record(f->kind, f->flags, sizeof *f + f->head_len);
 }
 
 static int send_record(struct call *c)
@@ -384,6 +388,7 @@ static int send_hello(int fd, struct call *c, uint8_t *bytes, uint64_t number, b
 	f.head_len = (uint32_t)m.len;
 	memcpy(bytes, &f, sizeof f);
 	n += m.len;
+	count_record(f.kind, f.flags, n);
 	if (listed) {
 		do
 			r = pwrite(fd, bytes, n, CTL_POST(number));

@@ -56,6 +56,40 @@ counted 0 1000 3 1 2 fork
 counted 0 1001 4 2 1 exec
 counted 0 5000 3 2 1 threads
 
+# Both libraries, and the private tables, of which what they call is counted. The child has calls of NVML only.
+run_program monitored || fail "the first run"
+before=$(tree)
+"$bin/scudafs" run --mount "$mnt" --stats="$work/stats.json" -- "$progs/monitored" || fail "monitored"
+python3 - "$work/stats.json" $before $(tree) <<-'PY' || fail "monitored: $(cat "$work/stats.json")"
+	import json, sys
+	s = json.load(open(sys.argv[1]))
+	tree = list(map(int, sys.argv[2:]))
+	child = {"nvmlInit_v2": 1, "nvmlDeviceGetCount_v2": 3, "nvmlDeviceGetHandleByIndex_v2": 1,
+	         "nvmlDeviceGetPowerUsage": 2, "nvmlShutdown": 1}
+	parent = {"cuInit": 1, "cuDeviceGet": 1, "cuDevicePrimaryCtxRetain": 1, "cuCtxSetCurrent": 1,
+	          "cuModuleLoadData": 1, "cuGetExportTable": 1, "cuCtxGetId": 5, "nvmlInit": 1,
+	          **child, "nvmlShutdown": 2}
+	processes = sorted(s["processes"], key=lambda p: -len(p["calls"]))
+	assert [p["calls"] for p in processes] == [parent, child]
+	assert s["calls"] == {name: n + child.get(name, 0) for name, n in parent.items()}
+	waits = [{n: v for n, v in p["waits"].items() if n.startswith("nvml")} for p in processes]
+	assert waits[0] == {"nvmlInit": 1, "nvmlDeviceGetCount_v2": 1, "nvmlDeviceGetPowerUsage": 2}, waits[0]
+	assert waits[1] == {"nvmlInit_v2": 1, "nvmlDeviceGetCount_v2": 1, "nvmlDeviceGetPowerUsage": 1}, waits[1]
+	assert [p["local"] for p in processes][1] == 2          # after nvmlShutdown, and that
+	assert [p["cached"] for p in processes][1] == 3
+	for p in processes:
+	    assert sum(p[k] for k in ("local", "cached", "post", "wait")) == sum(p["calls"].values())
+	    assert p["command"] == "monitored" and p["bytes_in"] > 40 * p["round_trips"] > 0
+	assert tree[3] - tree[0] == s["round_trips"], (tree, s["round_trips"])
+	beats = tree[5] - tree[2] - s["bytes_out"]      # as above
+	assert beats >= 0 and beats % 40 == 0 and beats < 40 * 20, beats
+PY
+SCUDAFS_TRACE=$work/both run_program monitored || fail "monitored, traced"
+[ "$(grep -c ' wait nvmlDeviceGetPowerUsage NVML_ERROR_NOT_SUPPORTED ' "$work/both")" = 3 ] || fail "NVML in the trace"
+[ "$(grep -c ' local nvmlDeviceGetPowerUsage NVML_ERROR_UNINITIALIZED ' "$work/both")" = 1 ] || fail "NVML's refusals"
+[ "$(grep -c ' cuCtxGetId CUDA_SUCCESS ' "$work/both")" = 5 ] || fail "the private table in the trace"
+[ "$(wc -l <"$work/both")" = 29 ] || fail "$(wc -l <"$work/both") lines in the trace of both"
+
 # A table; the command's own status and streams; nothing is left behind.
 "$bin/scudafs" run --mount "$mnt" --stats -- "$progs/counted" 1000 return 2>"$work/table"
 grep -qE '^ +0 +0 +1000 +0 cuLaunchKernel$' "$work/table" || fail "the table: $(cat "$work/table")"

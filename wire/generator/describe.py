@@ -7,7 +7,8 @@ import zlib
 
 CLASSES = {"LOCAL", "CACHED", "POST", "NEW", "HAND", "UNSUPPORTED", "SAME"}
 NEEDS = {"ANYTIME": "CALL_ANYTIME", "UNLOST": "CALL_UNLOST"}
-CALL_WORDS = CLASSES | set(NEEDS) | {"SHIM", "SERVE", "ALWAYS", "GUARDED", "GIVES", "SINCE", "PTSZ", "PTDS"}
+CALL_WORDS = CLASSES | set(NEEDS) | {"SHIM", "SERVE", "ALWAYS", "GUARDED", "GIVES", "PRIVATE", "SINCE",
+                                     "PTSZ", "PTDS"}
 PARAM_WORDS = {"BYTES", "COUNT", "TEXT", "STRING", "INOUT", "IN", "OPTIONAL", "OPAQUE", "UNSENT", "VIA",
                "RAW", "DROP", "ORDINAL"}
 UNSIGNED = {"size_t", "unsigned", "unsigned int", "unsigned char", "unsigned short", "unsigned long",
@@ -55,7 +56,7 @@ class Types:
         text = re.sub(r"/\*.*?\*/", "", text, flags=re.S)
         self.alias = {b: a.strip() for a, b in re.findall(r"typedef ((?:unsigned |long )*\w+) (\w+);", text)}
         self.handles = [h for h in re.findall(r"typedef struct \w+ \*(\w+);", text)]
-        self.enums = set(re.findall(r"typedef enum \w*\s*\{[^}]*\} (\w+);", text))
+        self.enums = {b: a for a, b in re.findall(r"typedef enum \w*\s*\{([^}]*)\} (\w+);", text)}
         bodies = "\n".join(re.findall(r"typedef enum \w*\s*\{([^}]*)\}", text))
         self.values = re.findall(r"^\s+(CU\w+)\s*(?:=|,|$)", bodies, re.M)
         structs = re.findall(r"typedef (?:struct|union)\s*\w*\s*\{(.*?)\n\} (\w+);", text, re.S)
@@ -264,6 +265,8 @@ def codecs(calls):
 def exports(calls):
     """All exported symbols with the call that they belong to."""
     for c in calls:
+        if "PRIVATE" in c.words:
+            continue
         yield c.name, c
         if c.flavour:
             yield c.name + "_" + c.flavour.lower(), c

@@ -46,9 +46,15 @@ def gen_entry_c(api, calls, types):
     """The exports: each counts, when that is asked for, and calls the shim's function of that name, which the
     link has renamed (gen_inner)."""
     print(HEAD + f'#include "devshim/count.h"\n#include "wire/{api.prefix}.h"')
-    print(f'#include "{api.prefix}.flavours.h"\n')
+    if any(c.flavour for c in calls):
+        print(f'#include "{api.prefix}.flavours.h"')
+    print(f"\nconst struct stats_library *const count_library = &stats_{api.prefix};")
+    codes = re.findall(r"^\s+(\w+)", types.enums[api.result], re.M)
+    cases = "".join(lines(1, f'case {code}: return "{code}";') for code in codes)
+    print(function("const char *count_result_name(int r)",
+                   lines(1, "switch (r) {") + cases + lines(1, "default: return 0;", "}")))
     for i, (name, c) in enumerate(exports(calls)):
-        print(f"{api.result} inner_{name}({c.args});")
+        print(f'__attribute__((visibility("hidden"))) {api.result} inner_{name}({c.args});')
         counted = f"__attribute__((noinline, cold)) static {api.result} counted_{name}({c.args})"
         print(function(counted, lines(1, f"struct count c = count_begin({i});",
                                       f"return count_end(c, inner_{name}({c.names}));")), end="")
@@ -62,23 +68,17 @@ def gen_inner(api, calls, types):
         print(f"{name} inner_{name}")
 
 
-def gen_map(api, calls, types):
-    """The version script: what the shim exports."""
-    print("{\nglobal:\n\tscudafs_shim_marker;")
-    for name, _ in exports(calls):
-        print(f"\t{name};")
-    print("local:\n\t*;\n};")
-
-
 def gen_names_c(api, calls, types):
     """How `scudafs run --stats` calls an export, and what it counts as while it sends nothing."""
     by_name = {c.name: c for c in calls}
-    print(HEAD + '#include "wire/stats.h"\n\nconst struct stats_name stats_names[] = {')
+    print(HEAD + '#include "wire/stats.h"\n\nstatic const struct stats_name names[] = {')
     for name, c in exports(calls):
         while c.cls == "SAME":
             c = by_name[c.words["SAME"]]
         print(f'\t{{"{name}", {"STATS_CACHED" if c.cls == "CACHED" else "STATS_LOCAL"}}},')
-    print("};\nconst unsigned stats_count = sizeof stats_names / sizeof *stats_names;")
+    suffix = "" if api.plain else "." + api.prefix
+    print(f"}};\nconst struct stats_library stats_{api.prefix} = {{"
+          f'names, sizeof names / sizeof *names, "{suffix}"}};')
 
 
 def gen_driver_h(api, calls, types):
