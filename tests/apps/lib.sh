@@ -39,7 +39,7 @@ APP_LIMIT=${APP_LIMIT:-120}
 
 native() # COMMAND...: with the native libcuda
 {
-	at_most "$APP_LIMIT" env ${native_lib:+LD_LIBRARY_PATH="$native_lib"} "$@"
+	at_most "$APP_LIMIT" "${foreign[@]}" ${native_lib:+LD_LIBRARY_PATH="$native_lib"} "$@"
 }
 
 through_mount() # COMMAND...
