@@ -179,6 +179,37 @@ START_TEST(large_look_ahead)
 }
 END_TEST
 
+/* A program sends the mark itself, with sizes that lead the look ahead in front of the buffer or back to
+ * where it was: such a frame, and what stands behind it, is left for who finds it bad. The same of a body
+ * whose size is none. */
+START_TEST(forged_mark)
+{
+	static const uint64_t sizes[] = {
+		(uint64_t)-40, (uint64_t)-80, (uint64_t)-88, (uint64_t)-120, (uint64_t)-126, UINT64_MAX, 1ull << 63};
+	struct frame f, mark = {.thread = 1, .bulk_len = sizes[_i]};
+	char got[8];
+
+	say_frame(first, "abcdefg");
+	say_frame((struct frame){.kind = FRAME_PING, .seq = 8}, NULL);
+	ck_assert(input_record(s, &f, true));
+	input_scan(s);
+	ck_assert(pong_came(8));
+	say(&mark, sizeof mark);
+	say_frame((struct frame){.kind = FRAME_PING, .seq = 9}, NULL);
+	for (int i = 0; i < 2; i++) {
+		input_scan(s);
+		ck_assert(!pong_came(0));
+		ck_assert_uint_eq(s->scanned, 1);
+	}
+	input_take(s, got, 7);
+	ck_assert_mem_eq(got, "abcdefg", 7);
+	s->body_left = sizes[_i];
+	input_scan(s);
+	ck_assert(!pong_came(0));
+	ck_assert_uint_eq(s->scanned, 1);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *s = suite_create("input");
@@ -188,6 +219,7 @@ int main(void)
 	tcase_add_test(t, plain);
 	tcase_add_loop_test(t, looked_ahead, 0, 8);
 	tcase_add_test(t, large_look_ahead);
+	tcase_add_loop_test(t, forged_mark, 0, 7);
 	suite_add_tcase(s, t);
 	return unit_run(s);
 }
