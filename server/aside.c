@@ -12,7 +12,7 @@
 
 #include "server/state.h"
 
-#define CODE_ROOM 5             /* the reply's result, in front of what x->out holds */
+#define CODE_ROOM 5 /* the reply's result, in front of what x->out holds */
 
 struct aside {
 	struct aside *next;
@@ -24,8 +24,14 @@ static struct {
 	pthread_mutex_t lock;
 	pthread_cond_t came;
 	struct aside *first, **end;
+	size_t bytes; /* of those that wait and the one that runs */
 	bool started;
 } queue = {.lock = PTHREAD_MUTEX_INITIALIZER, .came = PTHREAD_COND_INITIALIZER, .end = &queue.first};
+
+static size_t size_of(const struct frame *f)
+{
+	return sizeof(struct aside) + f->head_len + f->bulk_len;
+}
 
 static void run(struct exec *x, struct aside *a, uint8_t *out)
 {
@@ -58,6 +64,9 @@ static void *runner(void *session)
 			queue.end = &queue.first;
 		pthread_mutex_unlock(&queue.lock);
 		run(&x, a, out);
+		pthread_mutex_lock(&queue.lock);
+		queue.bytes -= size_of(&a->frame);
+		pthread_mutex_unlock(&queue.lock);
 		free(a);
 	}
 }
@@ -77,7 +86,8 @@ static bool start(struct session *s)
 
 bool aside_run(struct session *s, const struct frame *f, const uint8_t *body)
 {
-	struct aside *a = malloc(sizeof *a + f->head_len + f->bulk_len);
+	size_t n = size_of(f);
+	struct aside *a = n <= LIMIT_QUEUE ? malloc(n) : NULL;
 	bool ok;
 
 	if (!a)
@@ -86,8 +96,9 @@ bool aside_run(struct session *s, const struct frame *f, const uint8_t *body)
 	a->frame = *f;
 	memcpy(a->body, body, f->head_len + f->bulk_len);
 	pthread_mutex_lock(&queue.lock);
-	ok = start(s);
+	ok = n <= LIMIT_QUEUE - queue.bytes && start(s);
 	if (ok) {
+		queue.bytes += n;
 		*queue.end = a;
 		queue.end = &a->next;
 		pthread_cond_signal(&queue.came);

@@ -128,8 +128,8 @@ void baton_hand(struct session *s, const struct frame *f);
 void baton_bulk_taken(struct exec *x);
 
 /* ---- aside.c ---- */
-/* Runs a record of an upcall's thread out of its turn: header, head and bulk are at p. False without
- * memory. */
+/* Runs a record of an upcall's thread out of its turn: head and bulk are at `body`. False without memory, or
+ * when LIMIT_QUEUE bytes wait: then it is tried again, or comes in its turn. */
 bool aside_run(struct session *s, const struct frame *f, const uint8_t *body);
 
 /* ---- exec.c ---- */

@@ -282,6 +282,69 @@ START_TEST(host_function)
 }
 END_TEST
 
+/* The end of the stream's host function that was asked for last, and a post that waits for the stream. */
+static uint64_t stuck_post(struct client *c, struct reply *r, uint64_t stream)
+{
+	CALL(c, FRAME_POST, cuLaunchHostFunc, 1, PRIMARY, stream, 1);
+	CALL(c, FRAME_POST, cuStreamSynchronize, 2, PRIMARY, stream);
+	do
+		client_frame(c, r);
+	while (r->f.kind != FRAME_UPCALL);
+	return r->f.seq;
+}
+
+/* Records that go ahead of a stuck post are not held without end: when enough wait for one of them that does
+ * not return, more come in their turn. */
+START_TEST(aside_limit)
+{
+	enum { ROUND = 6, BYTES = 1 << 20 };
+	uint64_t held = HANDLE_ID(HANDLE_CUstream, 0x2000), other = HANDLE_ID(HANDLE_CUstream, 0x2001);
+	static uint8_t body[BYTES];
+	struct client c;
+	struct reply r = {0};
+	uint64_t first, upcall;
+	int answers = 0;
+
+	client_start(&c);
+	client_hello(&c);
+	client_context(&c);
+	CALL(&c, FRAME_POST, cuStreamCreate, 1, PRIMARY, 0, held);
+	CALL(&c, FRAME_POST, cuStreamCreate, 1, PRIMARY, 0, other);
+	CALL(&c, FRAME_POST, cuLaunchHostFunc, 1, PRIMARY, held, 1);
+	do
+		client_frame(&c, &r);
+	while (r.f.kind != FRAME_UPCALL);
+	first = r.f.seq;
+	for (int round = 0; round < 2; round++) {
+		upcall = stuck_post(&c, &r, other);
+		if (!round) {
+			uint8_t buf[16];
+			struct msg m;
+
+			msg_init(&m, buf, sizeof buf);
+			put_u64(&m, held);
+			client_send(&c, (struct frame){.kind = FRAME_WAIT, .flags = FRAME_ASIDE, .thread = 3,
+				.ctx = PRIMARY, .call = CALL_cuStreamSynchronize}, &m, NULL, 0);
+		}
+		for (unsigned i = 0; i < ROUND; i++)
+			client_send(&c, (struct frame){.kind = FRAME_WAIT, .flags = FRAME_ASIDE,
+				.thread = 4 + round * ROUND + i, .ctx = PRIMARY, .call = CALL_cuMemGetInfo_v2},
+				NULL, body, BYTES);
+		usleep(100000); /* the reader looks every 2 ms */
+		client_send(&c, (struct frame){.kind = FRAME_UPCALL_DONE, .seq = upcall}, NULL, NULL, 0);
+	}
+	for (; answers < 1 + 2 * ROUND; answers += r.f.kind == FRAME_REPLY) {
+		/* 12 MiB are more than LIMIT_QUEUE: 5 of them at least are answered before that returns. */
+		if (answers == 5)
+			client_send(&c, (struct frame){.kind = FRAME_UPCALL_DONE, .seq = first}, NULL, NULL, 0);
+		client_frame(&c, &r);
+		ck_assert(r.f.kind == FRAME_REPLY || r.f.kind == FRAME_PONG);
+	}
+	client_close(&c);
+	free(r.bulk);
+}
+END_TEST
+
 /* Copies whose completion is told later: small ones lie in the answer that tells it, large ones came before it,
  * and none is missing or comes twice. A host function's call brings them, too. */
 START_TEST(deliveries)
@@ -633,6 +696,7 @@ int main(void)
 	tcase_add_test(t, unknown_calls);
 	tcase_add_loop_test(t, list, 0, 3);
 	tcase_add_test(t, host_function);
+	tcase_add_test(t, aside_limit);
 	tcase_add_test(t, deliveries);
 	tcase_add_test(t, threads);
 	tcase_add_test(t, order);
