@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Notes are kept in memory for each module and library that was loaded, in the order in which they came,
- * and appended to the file of its image (server/cache.h): each with its length, and a check over it and
- * over what this machine is, so that neither damage nor another driver's answers are taken for ours.
+/* Notes are in memory for each image of which something is loaded, and in its file (server/notes_list.h).
  *
  * Thread rule: see notes.h; `lock` guards the lists. */
 #include "server/notes.h"
@@ -12,28 +10,21 @@
 
 #include "server/cache.h"
 #include "server/image.h"
+#include "server/notes_list.h"
 #include "server/serve.h"
-#include "server/state.h"
 #include "wire/image.h"
 #include "wire/limits.h"
 
 #define LIMIT_AHEAD_IMAGES 64
 #define LIMIT_AHEAD_BYTES (32u << 20) /* of images that are read and may not be loaded */
+/* Modules and libraries. Of one that ends with its context nobody tells us. */
+#define LIMIT_LOADED 16384
 #define NO_NAME 0xc0 /* an entry that is not told: nil in place of a name */
-#define LIMIT_ENTRY 8192 /* bytes; what is longer is not noted */
 
-/* In front of an entry, in memory as in the file. */
-struct header {
-	uint32_t len;
-	uint8_t check[12];
-};
-
-struct notes {
-	struct notes *next;
-	uint64_t id; /* 0: only of an image */
-	uint8_t digest[DIGEST]; /* of the image and how it was compiled */
-	size_t n;
-	uint8_t *bytes;
+struct loaded {
+	struct loaded *next;
+	uint64_t id;
+	struct notes *notes;
 };
 
 struct held {
@@ -45,124 +36,72 @@ struct held {
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct notes *all;
+static struct loaded *loaded; /* the last one first */
+static unsigned loaded_count;
 static struct held *held;
+static unsigned held_count;
+static size_t held_bytes;
 static uint8_t last[DIGEST]; /* the image that was loaded last ... */
 static bool have_last; /* ... if there is one */
-static uint8_t machine[DIGEST];
-
-/* ---- entries ---- */
-
-/* The snapshot without what changes: it names the driver's version and all that is known of the devices. */
-static void name_machine(void)
-{
-	const struct session_start *s = session_self()->start;
-	uint8_t *kept = malloc(s->snapshot_len + 1);
-	size_t n = 0;
-	struct msg m;
-
-	msg_init(&m, (void *)s->snapshot, s->snapshot_len);
-	for (size_t keys = get_map(&m, 64), devices = 0; kept && keys-- && !m.bad;) {
-		char key[LIMIT_NAME];
-
-		get_text(&m, key, sizeof key);
-		if (strcmp(key, "devices")) {
-			size_t at = m.len;
-
-			get_skip(&m);
-			if (!m.bad && strcmp(key, "sessions")) {
-				memcpy(kept + n, m.buf + at, m.len - at);
-				n += m.len - at;
-			}
-			continue;
-		}
-		for (devices = get_array(&m, LIMIT_DEVICES); devices-- && !m.bad;)
-			for (size_t inner = get_map(&m, 64); inner-- && !m.bad;) {
-				get_text(&m, key, sizeof key);
-				size_t at = m.len;
-
-				get_skip(&m);
-				if (!m.bad && strcmp(key, "free")) {
-					memcpy(kept + n, m.buf + at, m.len - at);
-					n += m.len - at;
-				}
-			}
-	}
-	digest(kept ? kept : machine, kept ? n : 0, machine);
-	free(kept);
-}
-
-static void check_of(const uint8_t *entry, size_t n, uint8_t out[sizeof((struct header *)0)->check])
-{
-	static pthread_once_t once = PTHREAD_ONCE_INIT;
-	uint8_t bytes[DIGEST + LIMIT_ENTRY], d[DIGEST];
-
-	pthread_once(&once, name_machine);
-	memcpy(bytes, machine, DIGEST);
-	memcpy(bytes + DIGEST, entry, n);
-	digest(bytes, DIGEST + n, d);
-	memcpy(out, d, sizeof((struct header *)0)->check);
-}
-
-/* The entry at *at, and *at behind it; NULL at the end. */
-static const uint8_t *next_entry(const struct notes *t, size_t *at, size_t *n)
-{
-	struct header h;
-
-	if (t->n - *at < sizeof h)
-		return NULL;
-	memcpy(&h, t->bytes + *at, sizeof h);
-	if (h.len > LIMIT_ENTRY || h.len > t->n - *at - sizeof h)
-		return NULL;
-	*n = h.len;
-	*at += sizeof h + h.len;
-	return t->bytes + *at - h.len;
-}
-
-/* Of what a file held, only entries that are right are left. */
-static void sift(struct notes *t)
-{
-	size_t at = 0, kept = 0, n;
-
-	for (const uint8_t *e; (e = next_entry(t, &at, &n));) {
-		struct header h;
-
-		memcpy(&h, e - sizeof h, sizeof h);
-		uint8_t want[sizeof h.check];
-
-		check_of(e, n, want);
-		if (memcmp(want, h.check, sizeof want))
-			continue;
-		memmove(t->bytes + kept, e - sizeof h, sizeof h + n);
-		kept += sizeof h + n;
-	}
-	t->n = kept;
-}
-
-/* What is noted of an image on the disk; bytes NULL: nothing. A file that holds more of other machines
- * than of this one makes room. */
-static void read_notes(struct notes *t)
-{
-	size_t n = 0;
-
-	t->bytes = cache_notes(t->digest, &n);
-	t->n = t->bytes ? n : 0;
-	sift(t);
-	if (t->n >= n / 2)
-		return;
-	cache_forget_notes(t->digest);
-	if (t->n)
-		cache_note(t->digest, t->bytes, t->n);
-}
 
 /* ---- of what is loaded ---- */
 
-static struct notes **find(uint64_t id)
+/* Under the lock, like all of these. */
+static struct loaded **find(uint64_t id)
 {
-	struct notes **t = &all;
+	struct loaded **l = &loaded;
 
-	while (*t && (*t)->id != id)
-		t = &(*t)->next;
+	while (*l && (*l)->id != id)
+		l = &(*l)->next;
+	return l;
+}
+
+static struct notes *notes_of(uint64_t id)
+{
+	struct loaded *l = *find(id);
+
+	return l ? l->notes : NULL;
+}
+
+/* The image's notes, read when none of it is loaded. NULL without memory. */
+static struct notes *open_notes(const uint8_t d[DIGEST])
+{
+	struct notes *t = all;
+
+	while (t && memcmp(t->digest, d, DIGEST))
+		t = t->next;
+	if (!t && (t = calloc(1, sizeof *t))) {
+		memcpy(t->digest, d, DIGEST);
+		notes_read(t);
+		t->next = all;
+		all = t;
+	}
 	return t;
+}
+
+/* Forgets them when nothing of the image is loaded any more. */
+static void close_notes(struct notes *t)
+{
+	struct notes **p = &all;
+
+	if (t->loaded)
+		return;
+	while (*p != t)
+		p = &(*p)->next;
+	*p = t->next;
+	free(t->bytes);
+	free(t);
+}
+
+static void unload(struct loaded **p)
+{
+	struct loaded *l = *p;
+
+	*p = l->next;
+	loaded_count--;
+	l->notes->loaded--;
+	close_notes(l->notes);
+	free(l);
 }
 
 /* What compiler options make of an image is another one. Those that only say where to write do not count. */
@@ -189,49 +128,13 @@ static bool add_options(uint8_t d[DIGEST], const struct jit *j)
 	return n > DIGEST / 8;
 }
 
-/* Under the lock. */
-static bool has_entry(const struct notes *t, const uint8_t *entry, size_t same)
-{
-	size_t at = 0, n;
-
-	for (const uint8_t *e; (e = next_entry(t, &at, &n));)
-		if (n >= same && !memcmp(e, entry, same))
-			return true;
-	return false;
-}
-
-/* Under the lock. True when it is new, with the bytes for the file in *file. */
-static bool append(
-	struct notes *t, const uint8_t *entry, size_t n, size_t same, const uint8_t **file, size_t *len)
-{
-	struct header h = {.len = (uint32_t)n};
-	uint8_t *more;
-
-	if (n > LIMIT_ENTRY || t->n + sizeof h + n > LIMIT_CACHE_NOTES || has_entry(t, entry, same))
-		return false;
-	more = realloc(t->bytes, t->n + sizeof h + n);
-	if (!more)
-		return false;
-	t->bytes = more;
-	check_of(entry, n, h.check);
-	memcpy(more + t->n, &h, sizeof h);
-	memcpy(more + t->n + sizeof h, entry, n);
-	*file = more + t->n;
-	*len = sizeof h + n;
-	t->n += *len;
-	return true;
-}
-
 void notes_add(uint64_t id, const void *entry, size_t n, size_t same)
 {
-	const uint8_t *file;
-	size_t len;
-
 	pthread_mutex_lock(&lock);
-	struct notes *t = *find(id);
+	struct notes *t = notes_of(id);
 
-	if (t && append(t, entry, n, same, &file, &len))
-		cache_note(t->digest, file, len);
+	if (t)
+		notes_append(t, entry, n, same);
 	pthread_mutex_unlock(&lock);
 }
 
@@ -240,9 +143,9 @@ void notes_put(uint64_t id, struct msg *out, size_t most)
 	size_t at = 0, n;
 
 	pthread_mutex_lock(&lock);
-	struct notes *t = *find(id);
+	struct notes *t = notes_of(id);
 
-	for (const uint8_t *e; t && (e = next_entry(t, &at, &n));)
+	for (const uint8_t *e; t && (e = notes_next(t, &at, &n));)
 		if (n && *e != NO_NAME && out->len + n <= most)
 			put_encoded(out, e, n);
 	pthread_mutex_unlock(&lock);
@@ -250,26 +153,22 @@ void notes_put(uint64_t id, struct msg *out, size_t most)
 
 /* ---- which image comes next ---- */
 
-/* Under the lock. */
+/* Under the lock: notes that it followed the image that was loaded last. */
 static void note_next(const struct image *i)
 {
 	uint8_t entry[DIGEST + 32];
-	struct notes t = {.n = 0};
-	const uint8_t *file;
-	size_t len;
+	struct notes *t = have_last && memcmp(last, i->digest, DIGEST) ? open_notes(last) : NULL;
 	struct msg m;
 
-	if (have_last && memcmp(last, i->digest, DIGEST)) {
+	if (t) {
 		msg_init(&m, entry, sizeof entry);
 		put_nil(&m);
 		put_u64(&m, NOTE_NEXT);
 		put_bytes(&m, i->digest, DIGEST);
 		put_u64(&m, i->n);
-		memcpy(t.digest, last, DIGEST);
-		read_notes(&t);
-		if (!m.bad && append(&t, entry, m.len, m.len, &file, &len))
-			cache_note(last, file, len);
-		free(t.bytes);
+		if (!m.bad)
+			notes_append(t, entry, m.len, m.len);
+		close_notes(t);
 	}
 	memcpy(last, i->digest, DIGEST);
 	have_last = true;
@@ -277,34 +176,41 @@ static void note_next(const struct image *i)
 
 void notes_begin(uint64_t id, const struct image *i, const struct jit *j)
 {
-	struct notes *t = cache_is_open() && i->n >= IMAGE_KEPT ? calloc(1, sizeof *t) : NULL;
+	struct loaded *l = cache_is_open() && i->n >= IMAGE_KEPT ? malloc(sizeof *l) : NULL;
+	uint8_t d[DIGEST];
 
-	if (!t)
+	if (!l)
 		return;
-	t->id = id;
-	memcpy(t->digest, i->digest, DIGEST);
-	bool plain = !add_options(t->digest, j);
+	memcpy(d, i->digest, DIGEST);
+	bool plain = !add_options(d, j);
 
-	read_notes(t);
 	pthread_mutex_lock(&lock);
+	/* The driver gives a handle again whose bearer died with its context. */
+	if (*find(id))
+		unload(find(id));
+	struct notes *t = open_notes(d);
+
 	if (plain)
 		note_next(i);
-	t->next = all;
-	all = t;
+	if (t && loaded_count < LIMIT_LOADED) {
+		*l = (struct loaded){.next = loaded, .id = id, .notes = t};
+		loaded = l;
+		loaded_count++;
+		t->loaded++;
+		l = NULL;
+	} else if (t) {
+		close_notes(t);
+	}
 	pthread_mutex_unlock(&lock);
+	free(l);
 }
 
 void notes_end(uint64_t id)
 {
 	pthread_mutex_lock(&lock);
-	struct notes **p = find(id), *t = *p;
-
-	if (t)
-		*p = t->next;
+	if (*find(id))
+		unload(find(id));
 	pthread_mutex_unlock(&lock);
-	if (t)
-		free(t->bytes);
-	free(t);
 }
 
 /* Under the lock. */
@@ -328,7 +234,7 @@ static bool put_image_ahead(const struct notes *t, size_t size, struct msg *out)
 	if (!k)
 		return false;
 	put_bytes(out, t->digest, DIGEST);
-	for (const uint8_t *e; (e = next_entry(t, &at, &n));)
+	for (const uint8_t *e; (e = notes_next(t, &at, &n));)
 		if (n && *e != NO_NAME)
 			put_encoded(out, e, n);
 	put_nil(out);
@@ -342,6 +248,8 @@ static bool put_image_ahead(const struct notes *t, size_t size, struct msg *out)
 		return false;
 	}
 	held = k;
+	held_count++;
+	held_bytes += size;
 	return true;
 }
 
@@ -356,7 +264,7 @@ static unsigned follow(const struct notes *t, struct wanted *list, unsigned coun
 {
 	size_t at = 0, n;
 
-	for (const uint8_t *e; (e = next_entry(t, &at, &n)) && count < LIMIT_AHEAD_IMAGES;) {
+	for (const uint8_t *e; (e = notes_next(t, &at, &n)) && count < LIMIT_AHEAD_IMAGES;) {
 		struct wanted w;
 		struct msg m;
 		unsigned i = 0;
@@ -379,7 +287,7 @@ bool notes_has_next(uint64_t id)
 	struct wanted list[LIMIT_AHEAD_IMAGES];
 
 	pthread_mutex_lock(&lock);
-	struct notes *t = *find(id);
+	struct notes *t = notes_of(id);
 	bool some = t && follow(t, list, 0);
 
 	pthread_mutex_unlock(&lock);
@@ -390,25 +298,22 @@ void notes_put_ahead(uint64_t id, struct msg *out)
 {
 	struct wanted list[LIMIT_AHEAD_IMAGES];
 	unsigned count = 0;
-	size_t bytes = 0;
 
 	pthread_mutex_lock(&lock);
-	struct notes *first = *find(id);
+	const struct notes *first = notes_of(id);
 
 	if (first)
 		count = follow(first, list, 0);
-	for (unsigned i = 0; i < count; i++) {
-		struct notes t = {.n = 0};
-
-		if (is_known(list[i].digest) || list[i].size > LIMIT_AHEAD_BYTES - bytes)
+	for (unsigned i = 0; i < count && held_count < LIMIT_AHEAD_IMAGES; i++) {
+		if (is_known(list[i].digest) || list[i].size > LIMIT_AHEAD_BYTES - held_bytes)
 			continue;
-		memcpy(t.digest, list[i].digest, DIGEST);
-		read_notes(&t);
-		if (put_image_ahead(&t, list[i].size, out)) {
-			bytes += list[i].size;
-			count = follow(&t, list, count);
-		}
-		free(t.bytes);
+		struct notes *t = open_notes(list[i].digest);
+
+		if (!t)
+			break;
+		if (put_image_ahead(t, list[i].size, out))
+			count = follow(t, list, count);
+		close_notes(t);
 	}
 	pthread_mutex_unlock(&lock);
 	put_nil(out);
@@ -425,6 +330,8 @@ void *notes_take(const uint8_t d[DIGEST], size_t n)
 	if (k) {
 		*p = k->next;
 		bytes = k->bytes;
+		held_count--;
+		held_bytes -= k->n;
 	}
 	pthread_mutex_unlock(&lock);
 	free(k);
