@@ -1,14 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The numbers that the software device presents, in the manner of compute capability 7.5.
+/* The numbers that the software device presents: those of every capability, and those of the one that it shows.
  *
  * Thread rule: constants. */
 #pragma once
+#include <stddef.h>
 
 #define SHARED_BLOCK 49152u
-#define SHARED_OPTIN 65536u
-#define SHARED_MULTIPROCESSOR 65536u
 #define REGISTERS_MULTIPROCESSOR 65536u
-#define THREADS_MULTIPROCESSOR 1024u
-#define BLOCKS_MULTIPROCESSOR 16
 #define THREADS_BLOCK 1024u
 #define GRANULARITY (2u << 20) /* of virtual memory management */
+#define TEXTURE_ALIGNMENT 512
+#define TEXTURE_PITCH_ALIGNMENT 32
+
+/* What a multiprocessor of a capability holds at once. Sizes are bytes. */
+struct model {
+	int capability; /* ten times major, and minor: the row is for those from here on */
+	int threads, blocks;
+	int shared, shared_optin; /* of a multiprocessor; most of a block that asks for it */
+	int shared_reserved, shared_unit; /* a block's own share beside what it asks for; what sizes are rounded up to */
+};
+
+/* The row of the capability presented, once options are read. */
+const struct model *device_model(void);

@@ -64,7 +64,7 @@ CUresult function_set(
 	switch (a) {
 	case CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES: {
 		size_t fixed = engine_function_info(code)->shared_bytes;
-		if (value < 0 || (size_t)value + fixed > SHARED_OPTIN)
+		if (value < 0 || (size_t)value + fixed > (size_t)device_model()->shared_optin)
 			return CUDA_ERROR_INVALID_VALUE;
 		s->dynamic_shared = value;
 		return CUDA_SUCCESS;
@@ -206,21 +206,34 @@ static size_t round_up(size_t n, size_t to)
 	return (n + to - 1) / to * to;
 }
 
+/* Warps stand on four schedulers, each with a quarter of the registers. */
+#define SCHEDULERS 4u
+
+static size_t less(size_t a, size_t b)
+{
+	return a < b ? a : b;
+}
+
+/* What of a multiprocessor's shared memory a block takes that asks for so many bytes. */
+static size_t shared_taken(const struct model *m, size_t bytes)
+{
+	return round_up(bytes + (size_t)m->shared_reserved, (size_t)m->shared_unit);
+}
+
 /* Blocks of that shape that a multiprocessor of the presented device holds at once. */
 int function_blocks(const struct function *f, size_t threads, size_t dynamic)
 {
 	const struct engine_function_info *info = engine_function_info(f->code);
-	size_t shared = info->shared_bytes + dynamic;
+	const struct model *m = device_model();
+	size_t shared = shared_taken(m, info->shared_bytes + dynamic);
 	if (threads > (size_t)info->max_threads || dynamic > function_shared_most(f))
 		return 0;
-	size_t warps = (threads + 31) / 32, registers = warps * round_up((size_t)info->registers * 32, 256);
-	size_t n = THREADS_MULTIPROCESSOR / (warps * 32);
-	if (n > BLOCKS_MULTIPROCESSOR)
-		n = BLOCKS_MULTIPROCESSOR;
-	if (shared && n > SHARED_MULTIPROCESSOR / round_up(shared, 256))
-		n = SHARED_MULTIPROCESSOR / round_up(shared, 256);
-	if (n > REGISTERS_MULTIPROCESSOR / registers)
-		n = REGISTERS_MULTIPROCESSOR / registers;
+	size_t warps = (threads + 31) / 32, each = round_up((size_t)info->registers * 32, 256);
+	size_t n = less((size_t)m->threads / 32 / warps, (size_t)m->blocks);
+	if (shared)
+		n = less(n, (size_t)m->shared / shared);
+	if (each)
+		n = less(n, REGISTERS_MULTIPROCESSOR / SCHEDULERS / each * SCHEDULERS / warps);
 	return n ? (int)n : 1; /* what may be launched at all runs */
 }
 
@@ -281,12 +294,12 @@ CUresult cuOccupancyAvailableDynamicSMemPerBlock(size_t *bytes, CUfunction h, in
 	guarded g = enter_function(h, &f);
 	if (g.error)
 		return g.error;
-	if (!bytes || blocks <= 0 || threads <= 0 || blocks > BLOCKS_MULTIPROCESSOR)
+	const struct model *m = device_model();
+	if (!bytes || blocks <= 0 || threads <= 0 || blocks > m->blocks)
 		return CUDA_ERROR_INVALID_VALUE;
-	size_t each = SHARED_MULTIPROCESSOR / (size_t)blocks / 256 * 256,
-	       fixed = engine_function_info(f->code)->shared_bytes;
-	size_t left = each > fixed ? each - fixed : 0, most = function_shared_most(f);
-	*bytes = left < most ? left : most;
+	size_t unit = (size_t)m->shared_unit, each = (size_t)m->shared / (size_t)blocks / unit * unit,
+	       fixed = engine_function_info(f->code)->shared_bytes + (size_t)m->shared_reserved;
+	*bytes = less(each > fixed ? each - fixed : 0, function_shared_most(f));
 	return CUDA_SUCCESS;
 }
 

@@ -9,6 +9,7 @@
 #include "server/soft/allocation.h"
 #include "server/soft/array.h"
 #include "server/soft/context.h"
+#include "server/soft/device.h"
 #include "server/soft/stream.h"
 
 #define TEXTURES_MOST 65536
@@ -84,6 +85,8 @@ static void level_read(struct texture_level *v, const struct array *a)
 static CUresult mipmap_read(struct texture_object *t, void *handle, CUarray_format *format)
 {
 	struct array a;
+	if (!handle)
+		return CUDA_ERROR_INVALID_VALUE;
 	struct mipmap *m = object_find(handle, KIND_MIPMAP);
 	if (!m)
 		return CUDA_ERROR_INVALID_HANDLE;
@@ -109,6 +112,8 @@ static CUresult resource_read(struct texture_object *t, const CUDA_RESOURCE_DESC
 	x->levels = 1;
 	switch (r->resType) {
 	case CU_RESOURCE_TYPE_ARRAY: {
+		if (!r->res.array.hArray)
+			return CUDA_ERROR_INVALID_VALUE;
 		const struct array *a = object_find(r->res.array.hArray, KIND_ARRAY);
 		if (!a)
 			return CUDA_ERROR_INVALID_HANDLE;
@@ -197,6 +202,9 @@ static CUresult description_read(struct texture *x, const CUDA_TEXTURE_DESC *d)
 			return CUDA_ERROR_INVALID_VALUE;
 		x->mode[i] = (enum texture_mode)d->addressMode[i];
 	}
+	if ((unsigned)d->filterMode > CU_TR_FILTER_MODE_LINEAR ||
+		(unsigned)d->mipmapFilterMode > CU_TR_FILTER_MODE_LINEAR)
+		return CUDA_ERROR_INVALID_VALUE;
 	x->filter = d->filterMode == CU_TR_FILTER_MODE_LINEAR;
 	x->blend = d->mipmapFilterMode == CU_TR_FILTER_MODE_LINEAR;
 	x->bias = d->mipmapLevelBias;
@@ -208,6 +216,14 @@ static CUresult description_read(struct texture *x, const CUDA_TEXTURE_DESC *d)
 	x->srgb = d->flags & CU_TRSF_SRGB;
 	memcpy(x->border, d->borderColor, sizeof x->border);
 	return CUDA_SUCCESS;
+}
+
+static bool bordered(const CUDA_TEXTURE_DESC *d)
+{
+	for (int i = 0; i < 3; i++)
+		if (d->addressMode[i] == CU_TR_ADDRESS_MODE_BORDER)
+			return true;
+	return false;
 }
 
 CUresult texture_create(struct context *c, CUtexObject *out, const CUDA_RESOURCE_DESC *r,
@@ -235,6 +251,9 @@ CUresult texture_create(struct context *c, CUtexObject *out, const CUDA_RESOURCE
 	t->resource = *r;
 	if (d)
 		t->texture = *d;
+	/* As a driver tells it again: what no coordinate leads to is not kept. */
+	if (d && !bordered(d))
+		memset(t->texture.borderColor, 0, sizeof t->texture.borderColor);
 	if (w)
 		t->window = *w;
 	if (at >= highest)
@@ -272,16 +291,29 @@ static CUresult destroy(uint64_t handle, enum kind kind)
 	if (g.error)
 		return g.error;
 	struct texture_object *t = object_at(handle);
+	if (!handle)
+		return CUDA_SUCCESS;
 	if (!t || t->object.kind != kind)
 		return CUDA_ERROR_INVALID_VALUE;
 	texture_destroy(handle);
 	return CUDA_SUCCESS;
 }
 
+/* Memory that an object reads begins and goes on where the device's attributes say. (A reference takes any address.) */
+static bool aligned(const CUDA_RESOURCE_DESC *r)
+{
+	if (r->resType == CU_RESOURCE_TYPE_LINEAR)
+		return r->res.linear.devPtr % TEXTURE_ALIGNMENT == 0;
+	if (r->resType == CU_RESOURCE_TYPE_PITCH2D)
+		return r->res.pitch2D.devPtr % TEXTURE_ALIGNMENT == 0 &&
+		       r->res.pitch2D.pitchInBytes % TEXTURE_PITCH_ALIGNMENT == 0;
+	return true;
+}
+
 CUresult cuTexObjectCreate(CUtexObject *out, const CUDA_RESOURCE_DESC *r, const CUDA_TEXTURE_DESC *d,
 	const CUDA_RESOURCE_VIEW_DESC *w)
 {
-	return d ? create(out, r, d, w) : CUDA_ERROR_INVALID_VALUE;
+	return d && r && !r->flags && aligned(r) ? create(out, r, d, w) : CUDA_ERROR_INVALID_VALUE;
 }
 CUresult cuTexObjectDestroy(CUtexObject h)
 {
