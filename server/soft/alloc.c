@@ -85,7 +85,8 @@ static CUresult quiet(const struct allocation *a)
 		return CUDA_SUCCESS;
 	if (c->error)
 		return c->error;
-	CUresult r = capture_unsafe();
+	CUresult r = context_allowed();
+	r = r ? r : capture_unsafe();
 	if (!r)
 		context_drain(c);
 	return r ? r : c->error;

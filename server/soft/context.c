@@ -273,9 +273,14 @@ CUresult cuCtxCreate_v4(CUcontext *out, CUctxCreateParams *params, unsigned flag
 		params ? params->numExecAffinityParams : 0, flags, device);
 }
 
-/* Called with the lock held; gives it back before the program's own destructors run. */
-static void context_end(struct guard *g, struct context *c)
+/* Called with the lock held; gives it back before the program's own destructors run. Not from inside a host
+ * function, which would wait for itself: exit() there runs the runtime's destructors. */
+static CUresult context_end(struct guard *g, struct context *c)
 {
+	CUresult r = context_allowed();
+	if (r)
+		return r;
+	c->retains = 0;
 	CUcontext handle = HANDLE(c);
 	object_ref(c);
 	struct thread *t = thread_self();
@@ -288,6 +293,7 @@ static void context_end(struct guard *g, struct context *c)
 	guard_leave(g);
 	g->held = false;
 	tables_context_died(handle);
+	return CUDA_SUCCESS;
 }
 
 CUresult cuCtxDestroy_v2(CUcontext h)
@@ -304,8 +310,7 @@ CUresult cuCtxDestroy_v2(CUcontext h)
 		return CUDA_ERROR_INVALID_CONTEXT;
 	if (!c->active)
 		return CUDA_ERROR_CONTEXT_IS_DESTROYED;
-	context_end(&g, c);
-	return CUDA_SUCCESS;
+	return context_end(&g, c);
 }
 CUresult cuCtxDestroy(CUcontext h)
 {
@@ -332,8 +337,9 @@ CUresult cuCtxDetach(CUcontext h)
 	struct context *c = context_named(h, &g.error);
 	if (!c || c != g.context)
 		return CUDA_ERROR_INVALID_CONTEXT;
-	if (!--c->retains)
-		context_end(&g, c);
+	if (c->retains <= 1)
+		return context_end(&g, c);
+	c->retains--;
 	return CUDA_SUCCESS;
 }
 
@@ -366,8 +372,9 @@ CUresult cuDevicePrimaryCtxRelease_v2(CUdevice device)
 		return CUDA_ERROR_INVALID_DEVICE;
 	if (!c->active || !c->retains)
 		return CUDA_ERROR_INVALID_CONTEXT;
-	if (!--c->retains)
-		context_end(&g, c);
+	if (c->retains <= 1)
+		return context_end(&g, c);
+	c->retains--;
 	return CUDA_SUCCESS;
 }
 CUresult cuDevicePrimaryCtxRelease(CUdevice device)
@@ -383,10 +390,7 @@ CUresult cuDevicePrimaryCtxReset_v2(CUdevice device)
 	struct context *c = context_primary(device);
 	if (!c)
 		return CUDA_ERROR_INVALID_DEVICE;
-	c->retains = 0;
-	if (c->active)
-		context_end(&g, c);
-	return CUDA_SUCCESS;
+	return c->active ? context_end(&g, c) : CUDA_SUCCESS;
 }
 CUresult cuDevicePrimaryCtxReset(CUdevice device)
 {

@@ -218,6 +218,9 @@ CUresult cuLibraryUnload(CUlibrary h)
 	struct library *l = object_find(h, KIND_LIBRARY);
 	if (!l)
 		return CUDA_ERROR_INVALID_HANDLE;
+	CUresult r = context_allowed();
+	if (r)
+		return r;
 	for (unsigned i = 0; i < nlibraries; i++)
 		if (libraries[i] == l) {
 			libraries[i] = libraries[--nlibraries];

@@ -219,6 +219,9 @@ CUresult cuMemUnmap(CUdeviceptr p, size_t n)
 		return g.error;
 	if (!tiled(p, n))
 		return CUDA_ERROR_INVALID_VALUE;
+	CUresult r = context_allowed();
+	if (r)
+		return r;
 	for (int d = 0; d < soft.devices; d++)
 		if (context_primary(d)->active)
 			context_drain(context_primary(d));
@@ -232,9 +235,9 @@ CUresult cuMemUnmap(CUdeviceptr p, size_t n)
 		}
 		if (m->access)
 			allocation_remove(m->p);
-		int r = range_map(m->p, m->bytes, -1, 0);
-		if (r)
-			log_errno(r, "unmap device memory: %m");
+		int e = range_map(m->p, m->bytes, -1, 0);
+		if (e)
+			log_errno(e, "unmap device memory: %m");
 		*at = m->next;
 		object_unref(m->memory);
 		free(m);

@@ -264,6 +264,45 @@ static void hosts(void)
 
 /* ---- a context dies while its stream works: the work is waited for, all its objects are gone */
 
+/* exit() in a host function runs the program's destructors there, which end contexts: they do not wait for
+ * the function. */
+static CUresult inside_of[3];
+static void ends_inside(void *memory)
+{
+	inside_of[0] = cuDevicePrimaryCtxReset_v2(0);
+	inside_of[1] = cuCtxDestroy_v2(ctx);
+	inside_of[2] = cuMemFree_v2(*(CUdeviceptr *)memory);
+	exit(7);
+}
+
+static void leaves_at_exit(void)
+{
+	CHECK(cuDevicePrimaryCtxRelease_v2(0) == CUDA_ERROR_NOT_PERMITTED);
+	for (int i = 0; i < 3; i++)
+		CHECK(inside_of[i] == (i == 1 ? CUDA_ERROR_INVALID_CONTEXT : CUDA_ERROR_NOT_PERMITTED));
+	_exit(9);
+}
+
+/* In a child that never had a device before. */
+static void exit_in_host_function(void)
+{
+	static CUdeviceptr p;
+	int status;
+	pid_t child = fork();
+	CHECK(child >= 0);
+	if (!child) {
+		alarm(5);
+		ctx = device_up();
+		OK(cuMemAlloc_v2(&p, 4));
+		atexit(leaves_at_exit);
+		OK(cuLaunchHostFunc(NULL, ends_inside, &p));
+		cuCtxSynchronize();
+		_exit(1);
+	}
+	CHECK(waitpid(child, &status, 0) == child);
+	CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 9);
+}
+
 static void pause_20ms(void *p)
 {
 	nanosleep(&(struct timespec){0, 20000000}, NULL);
@@ -565,6 +604,7 @@ int main(void)
 {
 	int from;
 	pid_t recorder = start_recorder(&from);
+	exit_in_host_function();
 	ctx = device_up();
 	add = function(add_ptx, "add");
 	warm_up();
