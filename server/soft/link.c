@@ -2,9 +2,11 @@
 /* The linker of the API: inputs are gathered, and what comes out is an image that the module functions load.
  * It is made of PTX, for this device runs nothing else.
  *
- * Thread rule: see state.h. */
+ * Thread rule: see state.h. Texts are read without the lock; a link then is its thread's alone (link_enter),
+ * and others wait for it. */
 #include <stdlib.h>
 #include <string.h>
+#include "server/soft/archive.h"
 #include "server/soft/context.h"
 #include "server/soft/engine.h"
 #include "server/soft/module.h"
@@ -14,6 +16,7 @@ struct link {
 	struct image image;
 	struct jit jit;
 	void *out;
+	bool busy; /* a thread works on it without the lock */
 };
 
 static void link_finish(struct object *o)
@@ -49,8 +52,8 @@ CUresult cuLinkCreate(unsigned n, CUjit_option *options, void **values, CUlinkSt
 	return cuLinkCreate_v2(n, options, values, out);
 }
 
-/* Each text of an input is checked alone now, so that an error comes with the input that it is in. What it lacks may
- * be in an input to come. */
+/* Each text of an input is checked alone now, so that an error comes with the input that it is in. What it
+ * lacks may be in an input to come. */
 static CUresult check(struct link *l, unsigned from, const char *name)
 {
 	CUresult r = CUDA_SUCCESS;
@@ -72,8 +75,8 @@ static CUresult check(struct link *l, unsigned from, const char *name)
 	return r;
 }
 
-CUresult cuLinkAddData_v2(CUlinkState h, CUjitInputType type, void *data, size_t size, const char *name,
-	unsigned n, CUjit_option *options, void **values)
+/* The link for this thread alone, until link_leave. The lock is given back. */
+static CUresult link_enter(CUlinkState h, struct link **out)
 {
 	guarded g = enter_healthy();
 	if (g.error)
@@ -81,26 +84,60 @@ CUresult cuLinkAddData_v2(CUlinkState h, CUjitInputType type, void *data, size_t
 	struct link *l = object_find(h, KIND_LINK);
 	if (!l)
 		return CUDA_ERROR_INVALID_HANDLE;
-	struct jit unused;
-	if (!data || !size || (unsigned)type >= CU_JIT_NUM_INPUT_TYPES || l->out)
+	object_ref(l);
+	while (l->busy)
+		pthread_cond_wait(&soft.progress, &soft.lock);
+	if (!l->object.handle) { /* destroyed meanwhile */
+		object_unref(l);
+		return CUDA_ERROR_INVALID_HANDLE;
+	}
+	l->busy = true;
+	*out = l;
+	return CUDA_SUCCESS;
+}
+
+static void link_leave(struct link *l)
+{
+	pthread_mutex_lock(&soft.lock);
+	l->busy = false;
+	pthread_cond_broadcast(&soft.progress);
+	object_unref(l);
+	pthread_mutex_unlock(&soft.lock);
+}
+
+static CUresult add(struct link *l, CUjitInputType type, const void *data, size_t size, const char *name)
+{
+	if (l->out)
 		return CUDA_ERROR_INVALID_VALUE;
-	CUresult r = jit_read(&unused, n, options, values);
-	if (r)
-		return r;
 	/* What of the device runtime there is here is in the engine. */
 	if (type == CU_JIT_INPUT_LIBRARY && name && strstr(name, "cudadevrt"))
 		return CUDA_SUCCESS;
-	if (type == CU_JIT_INPUT_LIBRARY) {
-		jit_error(&l->jit, "%s: libraries hold machine code; the software device links PTX only",
-			name ? name : "input");
-		return CUDA_ERROR_NO_BINARY_FOR_GPU;
-	}
 	unsigned before = l->image.count;
-	r = image_add(&l->image, data, size, soft.major * 10 + soft.minor, &l->jit);
+	int capability = soft.major * 10 + soft.minor;
+	CUresult r = type == CU_JIT_INPUT_LIBRARY || type == CU_JIT_INPUT_OBJECT
+			     ? archive_add(&l->image, data, size, capability, &l->jit)
+			     : image_add(&l->image, data, size, capability, &l->jit);
 	r = r ? r : check(l, before, name);
 	if (r)
 		image_shrink(&l->image, before);
 	jit_end(&l->jit);
+	return r;
+}
+
+CUresult cuLinkAddData_v2(CUlinkState h, CUjitInputType type, void *data, size_t size, const char *name,
+	unsigned n, CUjit_option *options, void **values)
+{
+	struct jit unused;
+	struct link *l;
+	CUresult r = link_enter(h, &l);
+	if (r)
+		return r;
+	if (!data || !size || (unsigned)type >= CU_JIT_NUM_INPUT_TYPES)
+		r = CUDA_ERROR_INVALID_VALUE;
+	else
+		r = jit_read(&unused, n, options, values);
+	r = r ? r : add(l, type, data, size, name);
+	link_leave(l);
 	return r;
 }
 CUresult cuLinkAddData(CUlinkState h, CUjitInputType type, void *data, size_t size, const char *name,
@@ -165,16 +202,8 @@ static CUresult try(struct link *l)
 	return r;
 }
 
-CUresult cuLinkComplete(CUlinkState h, void **out, size_t *size)
+static CUresult complete(struct link *l, void **out, size_t *size)
 {
-	guarded g = enter_healthy();
-	if (g.error)
-		return g.error;
-	struct link *l = object_find(h, KIND_LINK);
-	if (!l)
-		return CUDA_ERROR_INVALID_HANDLE;
-	if (!out)
-		return CUDA_ERROR_INVALID_VALUE;
 	CUresult r = try(l);
 	jit_end(&l->jit);
 	if (r)
@@ -188,6 +217,17 @@ CUresult cuLinkComplete(CUlinkState h, void **out, size_t *size)
 	if (size)
 		*size = n;
 	return CUDA_SUCCESS;
+}
+
+CUresult cuLinkComplete(CUlinkState h, void **out, size_t *size)
+{
+	struct link *l;
+	CUresult r = link_enter(h, &l);
+	if (r)
+		return r;
+	r = out ? complete(l, out, size) : CUDA_ERROR_INVALID_VALUE;
+	link_leave(l);
+	return r;
 }
 
 CUresult cuLinkDestroy(CUlinkState h)

@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the linker takes beside PTX: host objects and archives of them, whole and damaged; and that nobody
+ * waits while it reads.
+ *
+ * Thread rule: one thread adds a long text while the main thread calls. */
+#include <elf.h>
+#include <pthread.h>
+#include <stdint.h>
+#include <stdatomic.h>
+#include "tests/soft/driver/test.h"
+
+static const char caller[] = PTX_HEAD ".extern .func (.param .b32 r) twice(.param .b32 x);\n"
+				      ".visible .entry go(.param .u64 p) { .reg .b32 %r<3>; .reg .b64 %d; "
+				      "ld.param.u64 %d,[p]; ld.u32 %r0,[%d];\n"
+				      " { .param .b32 a; .param .b32 b; st.param.b32 [a],%r0; call.uni (b), "
+				      "twice, (a); ld.param.b32 %r1,[b]; }\n"
+				      " st.u32 [%d],%r1; ret; }\n";
+static const char callee[] = PTX_HEAD
+	".visible .func (.param .b32 r) twice(.param .b32 x) { .reg .b32 %r<2>; ld.param.b32 %r0,[x];\n"
+	" shl.b32 %r1,%r0,1; st.param.b32 [r],%r1; ret; }\n";
+
+/* A fat binary with one entry: 1 is PTX, 2 machine code. */
+static size_t fatbin(char *to, uint16_t kind, const char *text)
+{
+	uint64_t n = (strlen(text) + 8) & ~7ull, whole = 64 + n;
+	uint32_t magic = 0xba55ed50, header = 64, sm = 75;
+	memset(to, 0, 16 + whole);
+	memcpy(to, &magic, 4);
+	to[4] = 1;
+	to[6] = 16;
+	memcpy(to + 8, &whole, 8);
+	memcpy(to + 16, &kind, 2);
+	memcpy(to + 16 + 4, &header, 4);
+	memcpy(to + 16 + 8, &n, 8);
+	memcpy(to + 16 + 28, &sm, 4);
+	memcpy(to + 16 + 64, text, strlen(text));
+	return 16 + whole;
+}
+
+/* A host object whose section `name` holds the fat binary. */
+static size_t host_object(char *to, const char *name, uint16_t kind, const char *text)
+{
+	Elf64_Ehdr h = {.e_type = ET_REL,
+		.e_machine = EM_X86_64,
+		.e_version = 1,
+		.e_ehsize = sizeof h,
+		.e_shentsize = sizeof(Elf64_Shdr),
+		.e_shnum = 3,
+		.e_shstrndx = 1};
+	Elf64_Shdr s[3] = {0};
+	memcpy(h.e_ident, ELFMAG, SELFMAG);
+	h.e_ident[EI_CLASS] = ELFCLASS64;
+	h.e_ident[EI_DATA] = ELFDATA2LSB;
+	size_t at = sizeof h, names = at;
+	memset(to + at, 0, 32);
+	strcpy(to + at + 1, name);
+	at += 32;
+	s[1] = (Elf64_Shdr){.sh_type = SHT_STRTAB, .sh_offset = names, .sh_size = 32};
+	s[2] = (Elf64_Shdr){.sh_name = 1, .sh_type = SHT_PROGBITS, .sh_offset = at};
+	memset(to + at, 0, 8);
+	s[2].sh_size = 8 + fatbin(to + at + 8, kind, text); /* behind what aligns it */
+	h.e_shoff = at + s[2].sh_size;
+	memcpy(to, &h, sizeof h);
+	memcpy(to + h.e_shoff, s, sizeof s);
+	return h.e_shoff + sizeof s;
+}
+
+static size_t member(char *to, const char *name, const char *data, size_t n)
+{
+	char head[64];
+	snprintf(head, sizeof head, "%-16s%-12d%-6d%-6d%-8s%-10zu`\n", name, 0, 0, 0, "644", n);
+	memcpy(to, head, 60);
+	memcpy(to + 60, data, n);
+	if (n & 1)
+		to[60 + n] = '\n';
+	return 60 + n + (n & 1);
+}
+
+static size_t archive(char *to, const char *section, uint16_t kind)
+{
+	static char one[8192];
+	size_t n = 8;
+	memcpy(to, "!<arch>\n", 8);
+	n += member(to + n, "/", "symbols", 7);
+	n += member(to + n, "host.o/", "no device code, nor even an object, in this one", 47);
+	return n + member(to + n, "twice.o/", one, host_object(one, section, kind, callee));
+}
+
+static CUlinkState started(void)
+{
+	CUlinkState l;
+	OK(cuLinkCreate_v2(0, NULL, NULL, &l));
+	OK(cuLinkAddData_v2(
+		l, CU_JIT_INPUT_PTX, (void *)(uintptr_t)caller, sizeof caller, "caller", 0, NULL, NULL));
+	return l;
+}
+
+static void runs_with(CUjitInputType type, void *data, size_t size)
+{
+	CUlinkState l = started();
+	CUmodule m;
+	CUfunction f;
+	CUdeviceptr p;
+	unsigned v = 0;
+	void *image;
+	size_t n;
+	IS(cuLinkComplete(l, &image, &n), CUDA_ERROR_INVALID_SOURCE);
+	OK(cuLinkAddData_v2(l, type, data, size, "library", 0, NULL, NULL));
+	OK(cuLinkComplete(l, &image, &n));
+	OK(cuModuleLoadData(&m, image));
+	OK(cuLinkDestroy(l));
+	OK(cuModuleGetFunction(&f, m, "go"));
+	OK(cuMemAlloc_v2(&p, 4));
+	OK(cuMemsetD32_v2(p, 21, 1));
+	OK(cuLaunchKernel(f, 1, 1, 1, 1, 1, 1, 0, NULL, (void *[]){&p}, NULL));
+	OK(cuMemcpyDtoH_v2(&v, p, 4));
+	CHECK(v == 42);
+	OK(cuMemFree_v2(p));
+	OK(cuModuleUnload(m));
+}
+
+static CUresult taken(CUjitInputType type, void *data, size_t size)
+{
+	CUlinkState l = started();
+	CUresult r = cuLinkAddData_v2(l, type, data, size, "library", 0, NULL, NULL);
+	OK(cuLinkDestroy(l));
+	return r;
+}
+
+static void inputs(void)
+{
+	static char data[16384];
+	size_t n = host_object(data, "__nv_relfatbin", 1, callee);
+	runs_with(CU_JIT_INPUT_OBJECT, data, n);
+	n = host_object(data, ".nv_fatbin", 1, callee);
+	runs_with(CU_JIT_INPUT_OBJECT, data, n);
+	n = archive(data, "__nv_relfatbin", 1);
+	runs_with(CU_JIT_INPUT_LIBRARY, data, n);
+	/* Cut off anywhere, it is refused or holds less; nothing is read beyond its end. */
+	for (size_t cut = 1; cut < n; cut++) {
+		char *part = malloc(cut);
+		CHECK(part);
+		memcpy(part, data, cut);
+		CUresult r = taken(CU_JIT_INPUT_LIBRARY, part, cut);
+		CHECK(r == CUDA_SUCCESS || r == CUDA_ERROR_INVALID_IMAGE);
+		free(part);
+	}
+	n = archive(data, "__nv_relfatbin", 2);
+	IS(taken(CU_JIT_INPUT_LIBRARY, data, n), CUDA_ERROR_NO_BINARY_FOR_GPU);
+	n = archive(data, ".text", 1);
+	OK(taken(CU_JIT_INPUT_LIBRARY, data, n));
+	IS(taken(CU_JIT_INPUT_LIBRARY, (char[]){"no library"}, 11), CUDA_ERROR_INVALID_IMAGE);
+}
+
+/* ---- nobody waits for a text that is read */
+
+static char *long_text;
+static size_t long_size;
+static atomic_bool adding;
+static CUcontext context;
+
+static void *adder(void *l)
+{
+	OK(cuCtxSetCurrent(context));
+	OK(cuLinkAddData_v2(l, CU_JIT_INPUT_PTX, long_text, long_size, "long", 0, NULL, NULL));
+	adding = false;
+	return NULL;
+}
+
+static void unhindered(void)
+{
+	static const char begin[] = PTX_HEAD ".visible .entry slow() { .reg .b32 %r<3>;\n",
+			  line[] = " add.u32 %r0, %r1, %r2;\n";
+	size_t lines = 300000, n = strlen(begin), each = strlen(line);
+	CUlinkState l;
+	CUcontext c;
+	pthread_t t;
+	void *image;
+	unsigned calls = 0;
+	long_text = malloc(n + lines * each + 8);
+	CHECK(long_text);
+	memcpy(long_text, begin, n);
+	for (size_t i = 0; i < lines; i++, n += each)
+		memcpy(long_text + n, line, each);
+	memcpy(long_text + n, " ret; }\n", 9);
+	long_size = n + 8;
+	OK(cuCtxGetCurrent(&context));
+	OK(cuLinkCreate_v2(0, NULL, NULL, &l));
+	adding = true;
+	CHECK(!pthread_create(&t, NULL, adder, l));
+	while (adding) {
+		OK(cuCtxGetCurrent(&c));
+		calls++;
+	}
+	CHECK(!pthread_join(t, NULL));
+	CHECK(calls > 1000);
+	/* One link is one thread's at a time; the others wait. */
+	IS(cuLinkComplete(l, NULL, &n), CUDA_ERROR_INVALID_VALUE);
+	OK(cuLinkComplete(l, &image, &n));
+	OK(cuLinkDestroy(l));
+	IS(cuLinkDestroy(l), CUDA_ERROR_INVALID_HANDLE);
+	free(long_text);
+}
+
+int main(void)
+{
+	setenv("SCUDAFS_LOG", "error", 1); /* it is told of thousands of damaged archives */
+	device_up();
+	inputs();
+	unhindered();
+	puts("PASS linking");
+	return 0;
+}
