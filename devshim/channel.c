@@ -50,6 +50,7 @@ struct batch {
 	struct queue queue;
 	const uint8_t *bulk;
 	size_t bulk_len;
+	bool narrow;                        /* in pieces as small as node_is_narrow says */
 };
 
 /* Per thread: room for an ioctl and its answer, and for an answer that does not fit. */
@@ -77,9 +78,12 @@ static void buffer_give_back(uint8_t *p)
 }
 
 /* How many batches a cut needs. The queue and the front of the bulk share the first. */
-static uint64_t batches_of(const struct batch *b)
+static uint64_t batches_of(struct batch *b)
 {
 	uint64_t n = 0;
+	b->narrow = node_is_narrow();
+	if (b->narrow)
+		return (b->queue.len + b->bulk_len + NODE_NARROW - 1) / NODE_NARROW;
 	size_t before = b->queue.len;
 	size_t at = 0;
 	do {
@@ -109,10 +113,28 @@ static int piece_spread(void *arg, uint64_t i)
 	return piece_write(s->b, s->number + i, 0, at, left < LIMIT_BATCH ? left : LIMIT_BATCH);
 }
 
+static int batch_write_narrow(const struct batch *b)
+{
+	size_t all = b->queue.len + b->bulk_len;
+	uint64_t number = b->number;
+	for (size_t at = 0; at < all; at += NODE_NARROW) {
+		size_t n = all - at < NODE_NARROW ? all - at : NODE_NARROW;
+		size_t front = at < b->queue.len ? b->queue.len - at : 0, skip = front ? 0 : at - b->queue.len;
+		front = front < n ? front : n;
+		struct iovec v[2] = {{b->queue.bytes + (front ? at : 0), front}, {(void *)(b->bulk + skip), n - front}};
+		long r = node_writev(v, n > front ? 2 : 1, CTL_POST(number++));
+		if (r != (long)n)
+			return r < 0 ? (int)r : -EPROTO;
+	}
+	return 0;
+}
+
 static int batch_write(const struct batch *b)
 {
 	size_t before = b->queue.len, at = 0;
 	uint64_t number = b->number;
+	if (b->narrow)
+		return batch_write_narrow(b);
 	do {
 		size_t left = b->bulk_len - at;
 		if (!before && left >= LANES_LEAST && node_piece(b->bulk + at, left, NULL, 0) == LIMIT_BATCH) {

@@ -10,6 +10,7 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 #include "devshim/count.h"
@@ -69,11 +70,41 @@ void node_forget(void)
 
 bool node_is_open(void) { return node_fd >= 0; }
 
+bool node_is_narrow(void)
+{
+	struct rlimit l;
+	return !getrlimit(RLIMIT_FSIZE, &l) && l.rlim_cur < (rlim_t)CTL_SIZE * 2;
+}
+
+/* Written by an ioctl. */
+static long write_narrow(const struct iovec *v, int n, size_t len, int64_t at)
+{
+	struct ctl_write w = {.at = at, .len = (uint32_t)len};
+	uint8_t *arg = calloc(1, CTL_WRITE_ALL), *to = arg;
+	long r;
+	if (!arg)
+		return -ENOMEM;
+	memcpy(to, &w, sizeof w);
+	to += sizeof w;
+	for (int i = 0; i < n; to += v[i++].iov_len)
+		memcpy(to, v[i].iov_base, v[i].iov_len);
+	do
+		r = node_ioctl(CTL_WRITE, arg);
+	while (r == -EAGAIN);
+	free(arg);
+	return r ? r : (long)len;
+}
+
 /* A write that the daemon has parked for long comes back with EAGAIN or EINTR: its queue is full because the
  * GPU is behind. The same batch number goes again, for as long as the daemon finds the server alive. */
 long node_writev(const struct iovec *v, int n, int64_t at)
 {
+	size_t len = 0;
 	long r;
+	for (int i = 0; i < n; i++)
+		len += v[i].iov_len;
+	if (len <= NODE_NARROW && node_is_narrow())
+		return write_narrow(v, n, len, at);
 	do
 		r = syscall(SYS_pwritev, node_fd, v, n, at, 0);
 	while (r < 0 && (errno == EINTR || errno == EAGAIN));

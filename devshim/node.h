@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <sys/uio.h>
 #include "devshim/channel.h"
+#include "wire/ctl.h"
 
 #define NODE_ROOM 16384         /* a wait's buffer: struct ctl_wait, then records or the answer */
 
@@ -21,6 +22,10 @@ bool node_is_open(void);
 /* What fstat says of it: 0 or an errno. */
 int node_stat(struct stat *st);
 
+/* True when the program may write no file as large as the node pretends to be (RLIMIT_FSIZE): the kernel would
+ * end it with SIGXFSZ. Then a write has NODE_NARROW bytes at most. */
+#define NODE_NARROW (CTL_WRITE_ALL - sizeof(struct ctl_write))
+bool node_is_narrow(void);
 /* Bytes, or -errno. Interrupts are repeated; a write also while the daemon says that it has no room. */
 long node_writev(const struct iovec *v, int n, int64_t at);
 long node_read(void *p, size_t n, int64_t at);

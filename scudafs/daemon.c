@@ -106,15 +106,23 @@ static void on_fuse_log(enum fuse_log_level level, const char *fmt, va_list ap)
 	log_at(level <= FUSE_LOG_ERR ? LOG_LEVEL_ERROR : below, "%s", line);
 }
 
-/* A session costs five descriptors. */
-static void raise_limits(void)
+static void raise_limit(int what, const char *name)
 {
 	struct rlimit l;
-	if (getrlimit(RLIMIT_NOFILE, &l) || l.rlim_cur == l.rlim_max)
+	if (getrlimit(what, &l) || l.rlim_cur == l.rlim_max)
 		return;
 	l.rlim_cur = l.rlim_max;
-	if (setrlimit(RLIMIT_NOFILE, &l))
-		log_warning("descriptor limit: %m");
+	if (setrlimit(what, &l))
+		log_warning("%s: %m", name);
+}
+
+/* A session costs five descriptors, and memory that counts as a large file. Where that may not be, the
+ * session goes without: the kernel's signal would end all of them. */
+static void raise_limits(void)
+{
+	raise_limit(RLIMIT_NOFILE, "descriptor limit");
+	raise_limit(RLIMIT_FSIZE, "limit of file sizes");
+	signal(SIGXFSZ, SIG_IGN);
 }
 
 /* The monitors' threads must not take the signals that end the daemon. */

@@ -88,6 +88,18 @@ static void answer_write(struct request *q, int r, const struct iovec *v, int n)
 	free(o);
 }
 
+/* A write that came by an ioctl. */
+static void answer_written(struct request *q, int r, const struct iovec *v, int n)
+{
+	struct operation *o = (struct operation *)q;
+	(void)v, (void)n;
+	if (r < 0)
+		fuse_reply_err(o->req, -r);
+	else
+		fuse_reply_ioctl(o->req, 0, NULL, 0);
+	free(o);
+}
+
 static void answer_read(struct request *q, int r, const struct iovec *v, int n)
 {
 	struct operation *o = (struct operation *)q;
@@ -470,36 +482,58 @@ static void op_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off, stru
 	}
 }
 
+/* Bytes for the session that its program writes at `off`, `b` holds them too or is NULL. */
+static void write_at(struct relay *r, off_t off, const char *p, size_t n, struct buffer *b,
+	struct operation *o)
+{
+	uint64_t at = (uint64_t)(off - CTL_POST(0));
+	if (off == CTL_ASIDE) {
+		relay_aside(r, p, n, &o->request);
+	} else if (at % LIMIT_BATCH) {
+		log_warning("session %u: a batch covers more pages than one request of the kernel's has",
+			relay_id(r));
+		o->request.answer(&o->request, -EPROTO, NULL, 0);
+	} else if (b) {
+		relay_post_buffer(r, at / LIMIT_BATCH, b, &o->request);
+	} else {
+		relay_post(r, at / LIMIT_BATCH, p, n, &o->request);
+	}
+}
+
+static bool is_written(off_t off)
+{
+	return (off >= CTL_POST(0) && off < CTL_DATA(0, 0)) || off == CTL_ASIDE;
+}
+
 static void op_write(fuse_req_t req, fuse_ino_t ino, const char *buf, size_t size, off_t off,
 	struct fuse_file_info *fi)
 {
 	struct relay *r = (struct relay *)(uintptr_t)fi->fh;
 	unsigned server;
-	uint64_t at = (uint64_t)(off - CTL_POST(0));
-	bool post = off >= CTL_POST(0) && off < CTL_DATA(0, 0);
-	if (!tree_is_session(ino, &server) || !size || (!post && off != CTL_ASIDE)) {
+	if (!tree_is_session(ino, &server) || !size || !is_written(off)) {
 		fuse_reply_err(req, EINVAL);
-		return;
-	}
-	if (post && at % LIMIT_BATCH) {
-		log_warning("session %u: a batch covers more pages than one request of the kernel's has",
-			relay_id(r));
-		fuse_reply_err(req, EPROTO);
 		return;
 	}
 	struct operation *o = operation_create(req, relay_id(r), answer_write);
 	if (!o)
 		return;
-	if (!post) {
-		relay_aside(r, buf, size, &o->request);
+	struct buffer *b = off == CTL_ASIDE ? NULL : loop_take_payload(size);
+	write_at(r, off, buf, size, b, o);
+	buffer_unref(b);
+}
+
+static void write_by_ioctl(fuse_req_t req, struct relay *r, const void *in, size_t in_size)
+{
+	struct ctl_write w = {.len = 0};
+	if (in_size >= sizeof(w))
+		memcpy(&w, in, sizeof(w));
+	if (!w.len || w.zero || w.len > in_size - sizeof(w) || !is_written(w.at)) {
+		fuse_reply_err(req, EINVAL);
 		return;
 	}
-	struct buffer *b = loop_take_payload(size);
-	if (b)
-		relay_post_buffer(r, at / LIMIT_BATCH, b, &o->request);
-	else
-		relay_post(r, at / LIMIT_BATCH, buf, size, &o->request);
-	buffer_unref(b);
+	struct operation *o = operation_create(req, relay_id(r), answer_written);
+	if (o)
+		write_at(r, w.at, (const char *)in + sizeof(w), w.len, NULL, o);
 }
 
 static void op_ioctl(fuse_req_t req, fuse_ino_t ino, unsigned int cmd, void *arg, struct fuse_file_info *fi,
@@ -525,6 +559,10 @@ static void op_ioctl(fuse_req_t req, fuse_ino_t ino, unsigned int cmd, void *arg
 		struct operation *o = operation_create(req, relay_id(r), answer_wait);
 		if (o)
 			relay_until(r, &until, &o->request);
+		return;
+	}
+	if (cmd == CTL_WRITE && tree_is_session(ino, &server)) {
+		write_by_ioctl(req, r, in, in_size);
 		return;
 	}
 	bool known = cmd == CTL_WAIT_256 || cmd == CTL_WAIT_1K || cmd == CTL_WAIT_4K || cmd == CTL_WAIT_16K;

@@ -151,6 +151,7 @@ static int open_signals(void)
 	sigaddset(&set, SIGTERM);
 	sigaddset(&set, SIGINT);
 	signal(SIGPIPE, SIG_IGN);
+	signal(SIGXFSZ, SIG_IGN); /* a log or a cache that may not grow: the write says so */
 	if (sigprocmask(SIG_BLOCK, &set, NULL))
 		return -errno;
 	listener.signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);

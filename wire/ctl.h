@@ -47,6 +47,8 @@
  * many bytes of the data of that wait have come to its slot's sink, or its answer has; EAGAIN after
  * TIME_PARK.
  *
+ * ioctl CTL_WRITE: one of the pwrites above, of a few bytes. A limit of file sizes does not concern it.
+ *
  * Errors of all of them: ECONNRESET the connection was lost, ETIMEDOUT the peer fell silent, ESHUTDOWN the
  * server ended the session (its BYE text is in the log), EPROTO bad bytes from either side, EINTR
  * interrupted, ENOTCONN/ECONNABORTED the daemon is gone. All but EINTR and EAGAIN are final for the session.
@@ -100,4 +102,12 @@ struct ctl_channel {
 #define CTL_CHANNEL    _IOC(_IOC_READ | _IOC_WRITE, 'S', 5, sizeof(struct ctl_channel))
 struct ctl_until { uint64_t seq, count; };
 #define CTL_UNTIL      _IOC(_IOC_WRITE, 'S', 6, sizeof(struct ctl_until))
+/* A pwrite by ioctl, for a program that may write no file as large as the offset (RLIMIT_FSIZE). */
+struct ctl_write {
+	int64_t at;                 /* CTL_POST or CTL_ASIDE */
+	uint32_t len, zero;         /* bytes that follow */
+};
+_Static_assert(sizeof(struct ctl_write) == 16, "ctl_write");
+#define CTL_WRITE_ALL 16383u
+#define CTL_WRITE      _IOC(_IOC_WRITE, 'S', 7, CTL_WRITE_ALL)
 #define CTL_CHANNEL_NAME "%s/sessions/%u.channel"       /* of the mount's folder, and the session */
