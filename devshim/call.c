@@ -54,6 +54,7 @@ CUresult call_begin(struct call *c, unsigned id)
 	c->bulk_held = false;
 	c->bulk_out = NULL;
 	c->bulk_out_len = 0;
+	c->owner = NULL;
 	return CUDA_SUCCESS;
 }
 

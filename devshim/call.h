@@ -30,6 +30,7 @@ struct call {
 	void *bulk_out;             /* where the answer's own bulk goes, or NULL */
 	size_t bulk_out_len;        /* room; after call_wait: bytes that came */
 	uint64_t seq;               /* the record's number, once sent */
+	CUcontext owner;            /* of the handle that was put first: what comes of it is that context's */
 };
 
 /* Starts a call of the thread. Returns 0, or the code to give back at once: 3 before cuInit and in a forked
@@ -50,8 +51,10 @@ CUresult call_end(struct call *c, CUresult r);
 /* What failed on a thread of the shim's own: the program's next wait tells it. */
 void call_failed_aside(CUresult r);
 
-/* A new client-chosen handle of that type for a NEW call. */
+/* A new client-chosen handle of that type for a NEW call, of the current context; or of the owner of `parent`,
+ * of which it comes. */
 void *handle_new(unsigned type);
+void *handle_new_of(unsigned type, unsigned parent_type, const void *parent);
 /* Puts a handle argument. Returns false (the caller then gives back handle_error(type)) when the handle is
  * NULL where that is wrong, unknown, destroyed or of another type. Streams: 0, 1, 2 pass, 0 becomes 2 in the
  * per-thread flavours. */

@@ -36,7 +36,7 @@ void function_forget_told(const void *parent)
 static CUresult take(unsigned id, struct function *f)
 {
 	unsigned of = f->type == HANDLE_CUkernel ? HANDLE_CUlibrary : HANDLE_CUmodule;
-	void *h = handle_new(f->type);
+	void *h = handle_new_of(f->type, of, f->parent);
 	struct call c;
 	CUresult r = h ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 

@@ -172,9 +172,8 @@ bool handle_note(unsigned type, const void *h, CUcontext owner)
 	return ok;
 }
 
-void *handle_new(unsigned type)
+static void *new_in(unsigned type, CUcontext owner)
 {
-	struct context *current = context_current();
 	int saved = errno;
 	void *h = NULL;
 	pthread_mutex_lock(&table.lock);
@@ -186,13 +185,25 @@ void *handle_new(unsigned type)
 		struct entry *e = entry_of(number);
 		if (e && atomic_load_explicit(&e->type, memory_order_relaxed))
 			continue;
-		if (note(type, number, owner_number(type, current ? current->handle : NULL)))
+		if (note(type, number, owner_number(type, owner)))
 			h = handle_value(type, number);
 		break;
 	}
 	pthread_mutex_unlock(&table.lock);
 	errno = saved;
 	return h;
+}
+
+void *handle_new(unsigned type)
+{
+	struct context *current = context_current();
+	return new_in(type, current ? current->handle : NULL);
+}
+
+void *handle_new_of(unsigned type, unsigned parent_type, const void *parent)
+{
+	CUcontext owner = handle_owner(parent_type, parent);
+	return owner ? new_in(type, owner) : handle_new(type);
 }
 
 /* Under the lock. Returns the word that the release function gets. */
@@ -319,8 +330,11 @@ bool put_handle(struct call *c, unsigned type, const void *h)
 		return true;
 	}
 	/* A kernel is accepted wherever a function is. */
-	if (!live_entry(type, h) && !(type == HANDLE_CUfunction && live_entry(HANDLE_CUkernel, h)))
+	struct entry *e = live_entry(type, h);
+	if (!e && !(type == HANDLE_CUfunction && live_entry(HANDLE_CUkernel, h)))
 		return false;
+	if (e && e->owner && !c->owner)
+		c->owner = handle_value(HANDLE_CUcontext, e->owner);
 	put_u64(&c->out, (uintptr_t)own_name(h));
 	return true;
 }
@@ -336,9 +350,10 @@ void *get_handle(struct call *c, unsigned type)
 	if (type == HANDLE_CUfunction && handle_type(h) == HANDLE_CUkernel)
 		type = HANDLE_CUkernel;
 	struct context *current = context_current();
+	CUcontext owner = c->owner ? c->owner : current ? current->handle : NULL;
 	/* Our own numbers are known already, or were destroyed meanwhile. */
 	if (!well_formed(type, h) || (number_of(h) >= HANDLE_SERVER &&
-			!handle_note(type, h, current ? current->handle : NULL))) {
+			!handle_note(type, h, owner))) {
 		c->in.bad = true;
 		return NULL;
 	}
