@@ -51,8 +51,8 @@ CUresult call_end(struct call *c, CUresult r);
 /* What failed on a thread of the shim's own: the program's next wait tells it. */
 void call_failed_aside(CUresult r);
 
-/* A new client-chosen handle of that type for a NEW call, of the current context; or of the owner of `parent`,
- * of which it comes. */
+/* A new client-chosen handle of that type for a NEW call, of the current context; or of the owner of
+ * `parent`, of which it comes. */
 void *handle_new(unsigned type);
 void *handle_new_of(unsigned type, unsigned parent_type, const void *parent);
 /* Puts a handle argument. Returns false (the caller then gives back handle_error(type)) when the handle is

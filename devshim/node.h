@@ -22,8 +22,8 @@ bool node_is_open(void);
 /* What fstat says of it: 0 or an errno. */
 int node_stat(struct stat *st);
 
-/* True when the program may write no file as large as the node pretends to be (RLIMIT_FSIZE): the kernel would
- * end it with SIGXFSZ. Then a write has NODE_NARROW bytes at most. */
+/* True when the program may write no file as large as the node pretends to be (RLIMIT_FSIZE): the kernel
+ * would end it with SIGXFSZ. Then a write has NODE_NARROW bytes at most. */
 #define NODE_NARROW (CTL_WRITE_ALL - sizeof(struct ctl_write))
 bool node_is_narrow(void);
 /* Bytes, or -errno. Interrupts are repeated; a write also while the daemon says that it has no room. */
