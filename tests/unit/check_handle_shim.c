@@ -17,7 +17,7 @@ bool ptds_active(void) { return ptds; }
 static uint8_t buf[64];
 static uint64_t put_value(unsigned type, const void *h, bool want)
 {
-	struct call c;
+	struct call c = {.owner = NULL};
 	msg_init(&c.out, buf, sizeof buf);
 	ck_assert_int_eq(put_handle(&c, type, h), want);
 	msg_init(&c.in, buf, c.out.len);
@@ -26,7 +26,7 @@ static uint64_t put_value(unsigned type, const void *h, bool want)
 
 static void *get_value(unsigned type, uint64_t v, bool want)
 {
-	struct call c;
+	struct call c = {.owner = NULL};
 	msg_init(&c.out, buf, sizeof buf);
 	put_u64(&c.out, v);
 	msg_init(&c.in, buf, c.out.len);
@@ -148,11 +148,22 @@ START_TEST(context_dies)
 	ck_assert_ptr_eq(handle_owner(HANDLE_CUmodule, late), one.handle);
 	thread_self()->current = &two;
 	other = handle_new(HANDLE_CUstream);
+	/* What comes of one's module is one's, too. */
+	struct call c = {.owner = NULL};
+	msg_init(&c.out, buf, sizeof buf);
+	ck_assert(put_handle(&c, HANDLE_CUmodule, late));
+	put_u64(&c.out, HANDLE_ID(HANDLE_CUtexref, 0x80000101));
+	msg_init(&c.in, buf, c.out.len);
+	ck_assert(get_u64(&c.in) == (uint64_t)late);
+	void *of_late = get_handle(&c, HANDLE_CUtexref);
+	void *taken = handle_new_of(HANDLE_CUfunction, HANDLE_CUmodule, late);
+	ck_assert(of_late && taken);
 	released = 0;
 	handle_drop_owner(one.handle);
 	ck_assert_uint_eq(released, 9000);
 	for (unsigned i = 0; i < 9000; i++)
 		ck_assert(!handle_live(HANDLE_CUstream, mine[i]));
+	ck_assert(!handle_live(HANDLE_CUtexref, of_late) && !handle_live(HANDLE_CUfunction, taken));
 	ck_assert(!handle_live(HANDLE_CUmodule, late) && handle_live(HANDLE_CUstream, other) &&
 			handle_live(HANDLE_CUgraph, graph));
 }
