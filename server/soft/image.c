@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <zstd.h>
 #include "wire/image.h"
 #include "wire/log.h"
@@ -43,10 +44,23 @@ _Static_assert(sizeof(struct entry) == ENTRY_LEAST, "the entry header as it lies
 
 /* ---- JIT options */
 
+static uint64_t clock_ns(void)
+{
+	struct timespec t;
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
+}
+
+void jit_begin(struct jit *j)
+{
+	j->begun = clock_ns();
+}
+
 CUresult jit_read(struct jit *j, unsigned n, const CUjit_option *options, void **values)
 {
 	bool nowhere[2] = {false, false}; /* a log has a place, which is NULL */
 	*j = (struct jit){0};
+	jit_begin(j);
 	if (n > CU_JIT_NUM_OPTIONS * 4u || (n && (!options || !values)))
 		return CUDA_ERROR_INVALID_VALUE;
 	for (unsigned i = 0; i < n; i++) {
@@ -105,8 +119,11 @@ void jit_end(struct jit *j)
 		*j->error_count = (void *)(uintptr_t)(j->error ? strnlen(j->error, j->error_size) : 0);
 	if (j->info_count)
 		*j->info_count = (void *)(uintptr_t)(j->info ? strnlen(j->info, j->info_size) : 0);
+	uint64_t now = clock_ns();
+	j->spent += now - j->begun;
+	j->begun = now;
 	if (j->wall_time)
-		*j->wall_time = 0;
+		*j->wall_time = (float)j->spent / 1e6f;
 }
 
 /* ---- texts */

@@ -6,6 +6,7 @@
 #pragma once
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include "wire/cuda_types.h"
 
 #define IMAGE_TEXTS 256 /* texts that one image may be linked from */
@@ -24,14 +25,17 @@ struct jit {
 	char *error, *info; /* the caller's buffers; NULL: none */
 	size_t error_size, info_size;
 	void **error_count, **info_count; /* where the number of bytes written goes */
-	float *wall_time;
+	float *wall_time; /* where the milliseconds spent go */
+	uint64_t begun, spent; /* nanoseconds: when the work under way began, what went before */
 };
 
 /* Reads the options; CUDA_ERROR_INVALID_VALUE for unknown ones. */
 CUresult jit_read(struct jit *j, unsigned n, const CUjit_option *options, void **values);
+/* Work begins, for the wall time; jit_read does that, too. */
+void jit_begin(struct jit *j);
 /* Writes a line to the error log, as printf does. */
 void jit_error(struct jit *j, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-/* Fills in what the caller learns of the logs' sizes. */
+/* Work ends: fills in what the caller learns of the logs' sizes and of the time. */
 void jit_end(struct jit *j);
 
 /* Takes an image apart. `size` 0: as long as its own headers say. The presented compute capability picks

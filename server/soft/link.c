@@ -66,7 +66,7 @@ static CUresult check(struct link *l, unsigned from, const char *name)
 		if (r && error.unresolved)
 			r = CUDA_SUCCESS;
 		else if (r)
-			jit_error(&l->jit, "%s, ptx line %u: %s", name && *name ? name : "input", error.line,
+			jit_error(&l->jit, "%s, line %u; error   : %s", name && *name ? name : "input", error.line,
 				error.text);
 		else
 			r = module_acceptable(m, &unused, &l->jit);
@@ -109,6 +109,7 @@ static CUresult add(struct link *l, CUjitInputType type, const void *data, size_
 {
 	if (l->out)
 		return CUDA_ERROR_INVALID_VALUE;
+	jit_begin(&l->jit);
 	/* What of the device runtime there is here is in the engine. */
 	if (type == CU_JIT_INPUT_LIBRARY && name && strstr(name, "cudadevrt"))
 		return CUDA_SUCCESS;
@@ -186,10 +187,8 @@ static CUresult try(struct link *l)
 	const struct image *im = &l->image;
 	struct engine_module *m = NULL;
 	struct engine_error error = {0};
-	if (!im->count) {
-		jit_error(&l->jit, "link: nothing to link");
-		return CUDA_ERROR_INVALID_IMAGE;
-	}
+	if (!im->count)
+		return CUDA_SUCCESS; /* a module of nothing */
 	CUresult r = (CUresult)engine_module_load(
 		(const char *const *)im->text, im->size, im->count, &m, &error);
 	if (r)
@@ -204,6 +203,7 @@ static CUresult try(struct link *l)
 
 static CUresult complete(struct link *l, void **out, size_t *size)
 {
+	jit_begin(&l->jit);
 	CUresult r = try(l);
 	jit_end(&l->jit);
 	if (r)

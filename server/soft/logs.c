@@ -3,7 +3,7 @@
  * callbacks.
  *
  * Thread rule: a lock of its own; callbacks run without it and without the driver's, on the thread that the
- * message is about. */
+ * message is about. There they may call the driver. */
 #include "server/soft/logs.h"
 #include <pthread.h>
 #include <stdarg.h>
@@ -51,6 +51,7 @@ void soft_log(CUlogLevel level, const char *fmt, ...)
 	size_t n = strftime(text, sizeof text, "[%H:%M:%S", &tm);
 	n += (size_t)snprintf(text + n, sizeof text - n, ".%03ld][%ld][CUDA][%s] ", now.tv_nsec / 1000000,
 		syscall(SYS_gettid), level == CU_LOG_LEVEL_ERROR ? "E" : "W");
+	size_t head = n;
 	va_start(ap, fmt);
 	vsnprintf(text + n, sizeof text - n, fmt, ap);
 	va_end(ap);
@@ -66,7 +67,7 @@ void soft_log(CUlogLevel level, const char *fmt, ...)
 		return;
 	m->next = NULL;
 	m->level = level;
-	memcpy(m->text, text, sizeof text);
+	memcpy(m->text, text + head, sizeof text - head); /* without time and thread, which are at hand there */
 	while (*last)
 		last = &(*last)->next;
 	*last = m;
@@ -87,18 +88,15 @@ static void tell(CUlogLevel level, char *text)
 void logs_tell_now(void)
 {
 	static _Thread_local bool telling;
-	struct thread *t = thread_self();
 	if (telling)
 		return;
-	bool inside = t->callback;
-	telling = t->callback = true;
+	telling = true;
 	while (logs_untold) {
 		struct message *m = logs_untold;
 		logs_untold = m->next;
 		tell(m->level, m->text);
 		free(m);
 	}
-	t->callback = inside;
 	telling = false;
 }
 

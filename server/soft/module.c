@@ -101,7 +101,7 @@ CUresult module_load(
 		struct engine_error error = {0};
 		int r = engine_module_load((const char *const *)im->text, im->size, im->count, &code, &error);
 		if (r && error.line)
-			jit_error(jit, "ptx line %u: %s", error.line, error.text);
+			jit_error(jit, "application ptx input, line %u; error   : %s", error.line, error.text);
 		else if (r)
 			jit_error(jit, "ptx: %s", error.text);
 		pthread_mutex_lock(&soft.lock);

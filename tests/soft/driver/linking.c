@@ -202,12 +202,56 @@ static void unhindered(void)
 	free(long_text);
 }
 
+/* ---- what is told of it */
+
+static void wall_time(void)
+{
+	char log[256] = "";
+	CUjit_option o[] = {CU_JIT_WALL_TIME, CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES};
+	void *v[] = {NULL, log, (void *)sizeof log};
+	float ms;
+	CUmodule m;
+	OK(cuModuleLoadDataEx(&m, add_ptx, 3, o, v));
+	memcpy(&ms, &v[0], sizeof ms);
+	CHECK(ms > 0 && ms < 10000);
+	OK(cuModuleUnload(m));
+	v[2] = (void *)sizeof log;
+	IS(cuModuleLoadDataEx(&m, PTX_HEAD ".visible .entry k() {\n wrong.u32; }", 3, o, v),
+		CUDA_ERROR_INVALID_PTX);
+	CHECK(strstr(log, "application ptx input, line 5; error   : ") == log || !puts(log));
+}
+
+static unsigned told;
+static void listens(void *data, CUlogLevel level, char *text, size_t n)
+{
+	CUdeviceptr p;
+	(void)level;
+	told++;
+	CHECK(*(int *)data == 5 && strlen(text) == n && !strncmp(text, "kernel add ", 11));
+	OK(cuMemAlloc_v2(&p, 4)); /* a callback may call */
+	OK(cuMemFree_v2(p));
+}
+
+static void listener(void)
+{
+	CUlogsCallbackHandle h;
+	int five = 5;
+	CUfunction f = function(add_ptx, "add");
+	OK(cuLogsRegisterCallback(listens, &five, &h));
+	IS(cuLaunchKernel(f, 1, 1, 1, 5000, 1, 1, 0, NULL, (void *[]){&five, &five}, NULL),
+		CUDA_ERROR_INVALID_VALUE);
+	CHECK(told == 1);
+	OK(cuLogsUnregisterCallback(h));
+}
+
 int main(void)
 {
 	setenv("SCUDAFS_LOG", "error", 1); /* it is told of thousands of damaged archives */
 	device_up();
 	inputs();
 	unhindered();
+	wall_time();
+	listener();
 	puts("PASS linking");
 	return 0;
 }
