@@ -15,6 +15,9 @@
 #include "cuda.calls.h"
 #include "devshim/call.h"
 #include "devshim/context.h"
+#ifdef __SANITIZE_ADDRESS__
+#include <sanitizer/lsan_interface.h>
+#endif
 
 #define CHUNK 4096u
 #define CHUNKS (HANDLE_SERVER / CHUNK)
@@ -132,6 +135,10 @@ static struct entry *make_entry(uint32_t number)
 				MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 		if (p == MAP_FAILED)
 			return NULL;
+#ifdef __SANITIZE_ADDRESS__
+		/* The leak checker looks into no mapping by itself. */
+		__lsan_register_root_region(p, CHUNK * sizeof(struct entry));
+#endif
 		atomic_store_explicit(&table.chunk[side][i], p, memory_order_release);
 		if (table.used[side] <= i)
 			table.used[side] = i + 1;

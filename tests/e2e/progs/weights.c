@@ -52,6 +52,10 @@ int main(int argc, char **argv)
 			CHECK(cuMemcpyDtoH_v2(&got, p + ((size_t)i * words + k) * 4, 4));
 			REQUIRE(got == 1000 * i + k + 7);
 		}
+	if (pinned)
+		CHECK(cuMemFreeHost(from));
+	else
+		free(from);
 	say("right");
 	return 0;
 }
