@@ -74,7 +74,8 @@ static bool acceptable(const struct engine_function_info *f, struct jit *jit)
 		if (!opcode_known(p)) {
 			const char *at = strstr(p, " at line ");
 			jit_error(jit,
-				"application ptx input, line %lu; error   : entry %s: %.*s is no PTX instruction",
+				"application ptx input, line %lu; error   : entry %s: %.*s is no "
+				"PTX instruction",
 				at ? strtoul(at + strlen(" at line "), NULL, 10) : 0, f->name,
 				(int)strcspn(p, ", "), p);
 			return false;

@@ -54,7 +54,7 @@ $(filter-out $(A)/conformance/%,$(apidriven)): $(A)/%: tests/apps/%.c tests/apps
 	$(driver_build)
 $(A)/nvjitlink: DRIVER_LIBS = -L$(CUDA)/lib64 -lnvrtc -lnvJitLink -Wl,--disable-new-dtags,-rpath,$(CUDA)/lib64
 $(A)/nvrtc: DRIVER_LIBS = -L$(CUDA)/lib64 -lnvrtc -Wl,--disable-new-dtags,-rpath,$(CUDA)/lib64
-$(filter $(A)/conformance/%,$(apidriven)): $(A)/conformance/%: tests/apps/conformance/%.c tests/apps/conformance/check.h
+$(filter $(A)/conformance/%,$(apidriven)): $(A)/conformance/%: tests/apps/conformance/%.c tests/apps/conformance/check.h tests/apps/conformance/objects.h
 	@mkdir -p $(@D)
 	$(driver_build)
 $(addprefix $(B)/tests/bench/,micro cost bulk): $(B)/tests/bench/%: tests/bench/%.c

@@ -1,59 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Texture and surface objects over arrays, linear and pitched memory and mipmaps: what is taken, refused,
+/* Texture and surface objects over arrays, linear and pitched memory: what is taken, refused,
  * told again, and read. */
-#include "check.h"
-
-/* fetch: out[i] = tex1Dfetch(t, i); sample: out[0] = tex2D(t, x, y); put: surf[x] = v. */
-static const char code[] =
-	".version 7.5\n.target sm_75\n.address_size 64\n"
-	".visible .entry fetch(.param .u64 p, .param .u64 t) {\n"
-	" .reg .b64 %p<4>; .reg .b32 %r<3>; .reg .f32 %f<6>;\n"
-	" ld.param.u64 %p0, [p]; ld.param.u64 %p3, [t]; mov.u32 %r0, %tid.x;\n"
-	" tex.1d.v4.f32.s32 {%f0, %f1, %f2, %f3}, [%p3, {%r0}];\n"
-	" mul.wide.u32 %p1, %r0, 4; add.u64 %p2, %p0, %p1; st.global.f32 [%p2], %f0; ret; }\n"
-	".visible .entry sample(.param .u64 p, .param .u64 t, .param .f32 x, .param .f32 y) {\n"
-	" .reg .b64 %p<2>; .reg .f32 %f<6>;\n"
-	" ld.param.u64 %p0, [p]; ld.param.u64 %p1, [t]; ld.param.f32 %f4, [x]; ld.param.f32 %f5, [y];\n"
-	" tex.2d.v4.f32.f32 {%f0, %f1, %f2, %f3}, [%p1, {%f4, %f5}];\n"
-	" st.global.f32 [%p0], %f0; ret; }\n"
-	".visible .entry put(.param .u64 s, .param .u32 x, .param .u32 y, .param .u32 v) {\n"
-	" .reg .b64 %p; .reg .b32 %r<3>;\n"
-	" ld.param.u64 %p, [s]; ld.param.u32 %r0, [x]; ld.param.u32 %r1, [y]; ld.param.u32 %r2, [v];\n"
-	" sust.b.2d.b32.trap [%p, {%r0, %r1}], {%r2}; ret; }\n";
-
-static CUfunction coded(const char *name)
-{
-	static CUmodule m;
-	CUfunction f;
-
-	if (!m)
-		NEED(cuModuleLoadData(&m, code));
-	NEED(cuModuleGetFunction(&f, m, name));
-	return f;
-}
-
-static void tell(CUtexObject t)
-{
-	CUDA_RESOURCE_DESC r = {0};
-	CUDA_TEXTURE_DESC d = {0};
-	CUDA_RESOURCE_VIEW_DESC v = {0};
-
-	ASK(cuTexObjectGetResourceDesc(&r, t));
-	SAY("type %d, flags %u", r.resType, r.flags);
-	if (r.resType == CU_RESOURCE_TYPE_LINEAR)
-		SAY("format %d, channels %u, bytes %zu", r.res.linear.format, r.res.linear.numChannels,
-			r.res.linear.sizeInBytes);
-	if (r.resType == CU_RESOURCE_TYPE_PITCH2D)
-		SAY("format %d, channels %u, %zu x %zu, pitch %zu", r.res.pitch2D.format,
-			r.res.pitch2D.numChannels, r.res.pitch2D.width, r.res.pitch2D.height,
-			r.res.pitch2D.pitchInBytes);
-	ASK(cuTexObjectGetTextureDesc(&d, t));
-	SAY("modes %d %d %d, filter %d, flags %#x, aniso %u, mipmap %d bias %g clamp %g %g, border %g",
-		d.addressMode[0], d.addressMode[1], d.addressMode[2], d.filterMode, d.flags, d.maxAnisotropy,
-		d.mipmapFilterMode, d.mipmapLevelBias, d.minMipmapLevelClamp, d.maxMipmapLevelClamp,
-		d.borderColor[0]);
-	ASK(cuTexObjectGetResourceViewDesc(&v, t));
-}
+#include "objects.h"
 
 static void linear(void)
 {
@@ -102,17 +50,6 @@ static void linear(void)
 	r.resType = CU_RESOURCE_TYPE_ARRAY;
 	r.res.array.hArray = NULL;
 	ASK(cuTexObjectCreate(&t, &r, &d, NULL));
-}
-
-static float at(CUfunction f, CUdeviceptr q, CUtexObject t, float x, float y)
-{
-	float v = -1;
-
-	if (!t)
-		return v;
-	NEED(cuLaunchKernel(f, 1, 1, 1, 1, 1, 1, 0, NULL, (void *[]){&q, &t, &x, &y}, NULL));
-	NEED(cuMemcpyDtoH(&v, q, 4));
-	return v;
 }
 
 static void planes(void)
@@ -205,114 +142,4 @@ static void planes(void)
 	NEED(cuArrayDestroy(a));
 }
 
-/* What no surface is made of, and textures over mipmaps. */
-static void levels(void)
-{
-	CUDA_RESOURCE_DESC r = {.resType = CU_RESOURCE_TYPE_ARRAY}, got = {0};
-	CUDA_RESOURCE_VIEW_DESC v = {
-		.format = CU_RES_VIEW_FORMAT_FLOAT_1X32, .width = 16, .height = 4, .lastMipmapLevel = 1};
-	CUDA_TEXTURE_DESC d = {.maxAnisotropy = 1};
-	CUDA_ARRAY3D_DESCRIPTOR a3 = {.Width = 16,
-		.Height = 4,
-		.Format = CU_AD_FORMAT_FLOAT,
-		.NumChannels = 1,
-		.Flags = CUDA_ARRAY3D_SURFACE_LDST};
-	CUDA_MEMCPY2D c = {.srcMemoryType = CU_MEMORYTYPE_HOST, .dstMemoryType = CU_MEMORYTYPE_ARRAY};
-	float in[64];
-	CUtexObject t = 0;
-	CUsurfObject s = 0;
-	CUarray a, b;
-	CUmipmappedArray m;
-	CUdeviceptr q;
-
-	begin();
-	CUfunction f = coded("sample");
-	q = zeroed(64);
-	NEED(cuArrayCreate(&b, &(CUDA_ARRAY_DESCRIPTOR){16, 4, CU_AD_FORMAT_FLOAT, 1}));
-	r.res.array.hArray = b;
-	ASK(cuSurfObjectCreate(&s, &r));
-	memset(&r, 0, sizeof r);
-	r.resType = CU_RESOURCE_TYPE_LINEAR;
-	ASK(cuSurfObjectCreate(&s, &r));
-	NEED(cuMipmappedArrayCreate(&m, &a3, 3));
-	for (unsigned level = 0; level < 3; level++) {
-		for (int i = 0; i < 64; i++)
-			in[i] = (float)(100 * level) + (float)i;
-		NEED(cuMipmappedArrayGetLevel(&a, m, level));
-		c.srcHost = in;
-		c.srcPitch = c.WidthInBytes = 64 >> level;
-		c.Height = 4 >> level;
-		c.dstArray = a;
-		NEED(cuMemcpy2D(&c));
-	}
-	memset(&r, 0, sizeof r);
-	r.resType = CU_RESOURCE_TYPE_MIPMAPPED_ARRAY;
-	r.res.mipmap.hMipmappedArray = m;
-	d.flags = CU_TRSF_NORMALIZED_COORDINATES;
-	d.mipmapFilterMode = CU_TR_FILTER_MODE_LINEAR;
-	d.maxMipmapLevelClamp = 2;
-	ASK(cuTexObjectCreate(&t, &r, &d, NULL));
-	tell(t);
-	ASK(cuTexObjectGetResourceDesc(&got, t));
-	SAY("the mipmap %d", got.res.mipmap.hMipmappedArray == m);
-	SAY("%g", at(f, q, t, 0.53125f, 0.625f));
-	ASK(cuTexObjectDestroy(t));
-	t = 0;
-	d.minMipmapLevelClamp = 1;
-	ASK(cuTexObjectCreate(&t, &r, &d, NULL));
-	SAY("%g", at(f, q, t, 0.53125f, 0.625f));
-	ASK(cuTexObjectDestroy(t));
-	t = 0;
-	d.minMipmapLevelClamp = 0;
-	ASK(cuTexObjectCreate(&t, &r, &d, &v));
-	memset(&v, 0xff, sizeof v);
-	ASK(cuTexObjectGetResourceViewDesc(&v, t));
-	SAY("view %d %zu x %zu x %zu, levels %u to %u, layers %u to %u", v.format, v.width, v.height, v.depth,
-		v.firstMipmapLevel, v.lastMipmapLevel, v.firstLayer, v.lastLayer);
-	ASK(cuTexObjectDestroy(t));
-	t = 0;
-	v.firstMipmapLevel = v.lastMipmapLevel = 1;
-	v.width = 8;
-	v.height = 2;
-	ASK(cuTexObjectCreate(&t, &r, &d, &v));
-	SAY("%g", at(f, q, t, 0.53125f, 0.625f));
-	ASK(cuTexObjectDestroy(t));
-	t = 0;
-	v.lastMipmapLevel = 3;
-	ASK(cuTexObjectCreate(&t, &r, &d, &v));
-	v.lastMipmapLevel = 0;
-	ASK(cuTexObjectCreate(&t, &r, &d, &v));
-	v.firstMipmapLevel = 0;
-	v.width = 16;
-	v.height = 4;
-	v.lastLayer = 1;
-	ASK(cuTexObjectCreate(&t, &r, &d, &v));
-	v.lastLayer = 0;
-	v.format = CU_RES_VIEW_FORMAT_UINT_4X32;
-	ASK(cuTexObjectCreate(&t, &r, &d, &v));
-	v.format = 99;
-	ASK(cuTexObjectCreate(&t, &r, &d, &v));
-	v.format = CU_RES_VIEW_FORMAT_UINT_1X32;
-	ASK(cuTexObjectCreate(&t, &r, &d, &v));
-	d.flags = 0;
-	ASK(cuTexObjectCreate(&t, &r, &d, NULL));
-	d.flags = CU_TRSF_NORMALIZED_COORDINATES;
-	d.minMipmapLevelClamp = 3;
-	ASK(cuTexObjectCreate(&t, &r, &d, NULL));
-	d.minMipmapLevelClamp = 0;
-	d.mipmapFilterMode = 77;
-	ASK(cuTexObjectCreate(&t, &r, &d, NULL));
-	d.mipmapFilterMode = CU_TR_FILTER_MODE_POINT;
-	d.maxAnisotropy = 17;
-	ASK(cuTexObjectCreate(&t, &r, &d, NULL));
-	d.maxAnisotropy = 0;
-	ASK(cuTexObjectCreate(&t, &r, &d, NULL));
-	d.flags = 0x1000;
-	ASK(cuTexObjectCreate(&t, &r, &d, NULL));
-	ASK(cuSurfObjectCreate(&s, &r));
-	ASK(cuMipmappedArrayGetLevel(&b, m, 2));
-	ASK(cuMipmappedArrayGetLevel(&b, m, 3));
-	ASK(cuMipmappedArrayDestroy(m));
-}
-
-SECTIONS({"linear", linear}, {"planes", planes}, {"levels", levels})
+SECTIONS({"linear", linear}, {"planes", planes})
