@@ -145,7 +145,7 @@ END_TEST
 /* Files that are as large as all may be together, with no bytes in them: the oldest goes. */
 START_TEST(room)
 {
-	char command[2048], folder[512];
+	char command[4096], folder[512];
 	FILE *f;
 
 	cache_open(dir, "room");
@@ -176,7 +176,7 @@ START_TEST(room)
 		LIMIT_CACHE_FILES);
 	ck_assert_int_eq(system(command), 0);
 	for (int i = 0; i < 100; i++) {
-		char text[16];
+		char text[32];
 
 		snprintf(text, sizeof text, "more %d", i);
 		remember(text);
