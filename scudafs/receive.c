@@ -309,10 +309,8 @@ bool inbound_receive(struct relay *r)
 	struct answers a;
 	answers_init(&a);
 	pthread_mutex_lock(&r->lock);
-	if (total) {
+	if (total)
 		r->alive = clock_ms();
-		r->ping = false;
-	}
 	if (e) {
 		if (e == ECONNRESET && !r->closing && !r->error)
 			log_warning("session %u: %s closed the connection", r->id, r->address);

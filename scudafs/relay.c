@@ -236,9 +236,8 @@ static void look_for_acknowledgements(struct relay *r, uint64_t now)
 static void heartbeat(struct relay *r, uint64_t now, struct answers *a)
 {
 	look_for_acknowledgements(r, now);
-	/* While we do not listen, or cannot ask because the program has not finished a record, silence
-	 * says nothing. */
-	if (r->paused || (r->aside.head && !r->queue.head))
+	/* While we do not listen, silence says nothing. */
+	if (r->paused)
 		r->alive = now;
 	else if (clock_since(now, r->alive) >= TIME_DEAD) {
 		log_warning("session %u: %s has been silent for %d ms", r->id, r->address, TIME_DEAD);
@@ -249,10 +248,10 @@ static void heartbeat(struct relay *r, uint64_t now, struct answers *a)
 		return;
 	r->ping_at = now + TIME_HEARTBEAT;
 	buffer_trim();
-	if (r->ping)
+	/* What is on its way tells the server that we live; in the middle of a record it looks for that itself. */
+	if (r->queue.head || r->aside.head)
 		return;
 	struct frame f = {.kind = FRAME_PING, .seq = ++r->pings};
-	r->ping = true;
 	if (outbound_aside(r, &f, sizeof(f)))
 		relay_fail(r, ENOMEM, a);
 	else
@@ -421,7 +420,8 @@ static bool turn(struct relay *r)
 		expire(r, now, &a);
 		heartbeat(r, now, &a);
 		check_stall(r, now, &a);
-		if (broken && !came)
+		/* The server's last words are behind what the program has not taken yet. */
+		if (broken && !came && !r->paused)
 			relay_fail(r, broken, &a);
 	}
 	pthread_mutex_unlock(&r->lock);

@@ -92,7 +92,6 @@ struct relay {
 	uint64_t *waiting;          /* numbers of the records that the server has to answer */
 	unsigned waiting_count, waiting_cap;
 	uint64_t written, alive;    /* bytes given to the socket; when the peer showed life last, ms */
-	bool ping;                  /* a PING is on its way or unanswered */
 
 	/* from the server */
 	struct queue replies;       /* nobody waited for them yet, or too large for the waiter; tag: seq */

@@ -3,37 +3,53 @@
  * large copy let replies through.
  *
  * Thread rule: any thread. */
+#include <errno.h>
+#include <poll.h>
 #include <string.h>
 
 #include "server/mirror.h"
 #include "server/state.h"
 #include "wire/hops.h"
+#include "wire/transport.h"
 
-/* The daemon takes what we send or holds it back for the program; one that takes nothing for so long is
- * dead. */
-#define TIME_STUCK (2 * TIME_DEAD)
-
-void send_frame(struct session *s, const struct iovec *v, int n)
+/* The mount holds back what its program does not take, for as long as that is stopped. write_lock is held. */
+static void write_frame(struct session *s, const struct iovec *v, int n)
 {
+	struct iovec rest[STREAM_PIECES], *at = rest;
 	size_t total = 0;
 	int r;
 
-	for (int i = 0; i < n; i++)
+	for (int i = 0; i < n; i++) {
+		rest[i] = v[i];
 		total += v[i].iov_len;
-	pthread_mutex_lock(&s->write_lock);
-	r = stream_write_all(s->stream, v, n, TIME_STUCK);
-	pthread_mutex_unlock(&s->write_lock);
+	}
+	while ((r = stream_write_rest(s->stream, &at, &n, TIME_LISTEN)) == -ETIMEDOUT) {
+		atomic_store(&s->held_up, true);
+		alive_check(s, false);
+	}
+	atomic_store(&s->held_up, false);
 	if (r)
 		session_lost(s, "sending: %s", strerror(-r));
 	atomic_fetch_add_explicit(&s->report->bytes_out, total, memory_order_relaxed);
 }
 
-void send_simple(struct session *s, unsigned kind, uint64_t seq)
+void send_frame(struct session *s, const struct iovec *v, int n)
 {
-	struct frame f = {.kind = kind, .seq = seq};
+	pthread_mutex_lock(&s->write_lock);
+	write_frame(s, v, n);
+	pthread_mutex_unlock(&s->write_lock);
+}
+
+void send_pong(struct session *s, uint64_t seq)
+{
+	struct frame f = {.kind = FRAME_PONG, .seq = seq};
 	struct iovec v = {&f, sizeof f};
 
-	send_frame(s, &v, 1);
+	if (pthread_mutex_trylock(&s->write_lock))
+		return;
+	if (!transport_wait(stream_fd(s->stream), POLLOUT, 0))
+		write_frame(s, &v, 1);
+	pthread_mutex_unlock(&s->write_lock);
 }
 
 void send_data(struct session *s, uint64_t transfer, uint64_t offset, const void *p, uint64_t n)

@@ -40,6 +40,7 @@ static struct session self = {
 	.baton = BATON_HELD,
 	.input_lock = PTHREAD_MUTEX_INITIALIZER,
 	.write_lock = PTHREAD_MUTEX_INITIALIZER,
+	.alive_lock = PTHREAD_MUTEX_INITIALIZER,
 	.ready_lock = PTHREAD_MUTEX_INITIALIZER,
 	.ready_cond = PTHREAD_COND_INITIALIZER,
 	.deliver_lock = PTHREAD_MUTEX_INITIALIZER,
@@ -203,26 +204,16 @@ static bool holder_busy(struct session *s)
 	return atomic_load(&s->baton) == BATON_HELD && !atomic_load(&s->receiving);
 }
 
-/* Every TIME_HEARTBEAT. A holder that is long in the driver cannot answer PING, so the reader speaks up; a
- * program silent for too long is dead. */
+/* Every TIME_HEARTBEAT. A holder that is long in the driver cannot answer PING, so the reader speaks up. */
 static void reader_tick(struct session *s)
 {
-	static uint64_t last_in;
-	static int64_t last_time;
-	uint64_t in = atomic_load_explicit(&s->report->bytes_in, memory_order_relaxed);
 	bool busy = holder_busy(s);
-	int64_t now = transport_now_ms();
 
 	if (busy) {
 		input_scan(s);
-		send_simple(s, FRAME_PONG, 0);
+		send_pong(s, 0);
 	}
-	if (in != last_in || busy || !last_time) {
-		last_in = in;
-		last_time = now;
-	} else if (now - last_time > TIME_SILENCE) {
-		session_lost(s, "nothing came for %d s", TIME_SILENCE / 1000);
-	}
+	alive_check(s, busy && !atomic_load(&s->held_up));
 }
 
 static void reader_event(struct session *s, const struct epoll_event *e)
@@ -336,7 +327,7 @@ void session_run(const struct session_start *start)
 
 	s->start = start;
 	s->report = start->report;
-	s->began = transport_now_ms();
+	s->began = s->heard = transport_now_ms();
 	driver_clear_environment();
 	setrlimit(RLIMIT_CORE, &no_core);
 	mallopt(M_ARENA_MAX, 4);

@@ -3,7 +3,7 @@
  * upcall, output). One per process.
  *
  * Thread rules: what belongs to the baton is touched only by who holds it (baton.c). Locks are taken in
- * this order, each alone or: deliver_lock, output_lock, write_lock. */
+ * this order, each alone or: deliver_lock, output_lock, write_lock; alive_lock comes last. */
 #pragma once
 #include <pthread.h>
 #include <stdatomic.h>
@@ -36,7 +36,7 @@ struct session {
 	/* input_cap bytes; those from input_pos to input_len are received and not taken. */
 	uint8_t *input;
 	size_t input_pos, input_len, input_cap;
-	uint64_t body_left;         /* bytes of the current frame not taken yet */
+	_Atomic uint64_t body_left; /* bytes of the current frame not taken yet */
 	unsigned scanned;           /* frames in the buffer that input_scan has dealt with */
 
 	/* the baton's */
@@ -53,6 +53,11 @@ struct session {
 	int epoll, wake, signals;   /* the reader's */
 
 	pthread_mutex_t write_lock; /* whole frames */
+	_Atomic bool held_up;       /* its holder waits for the mount to take more */
+
+	pthread_mutex_t alive_lock;
+	uint64_t seen;              /* bytes from the mount when it was looked at last, unread ones too */
+	int64_t heard;              /* when it showed life last, ms */
 
 	_Atomic int driver_ready;
 	pthread_mutex_t ready_lock;
@@ -107,10 +112,18 @@ void input_scan(struct session *s);
  * more is there. */
 bool input_record(struct session *s, struct frame *f, bool block);
 
+/* ---- alive.c ---- */
+#define TIME_LISTEN 1000        /* ms between two looks at whether the mount lives */
+/* Ends the process when the mount has shown no life for TIME_SILENCE. `busy`: nobody listens, which is no
+ * fault of the mount's. */
+void alive_check(struct session *s, bool busy);
+
 /* ---- send.c ---- */
-/* A whole frame; ends the process when the connection does not take it. */
+/* A whole frame; waits for as long as the mount lives and takes none; ends the process when the connection
+ * does. */
 void send_frame(struct session *s, const struct iovec *v, int n);
-void send_simple(struct session *s, unsigned kind, uint64_t seq);
+/* A sign of life; never waits. None is needed while other bytes are on their way. */
+void send_pong(struct session *s, uint64_t seq);
 void send_data(struct session *s, uint64_t transfer, uint64_t offset, const void *p, uint64_t n);
 /* The answer to the WAIT that x runs. */
 void send_reply(struct exec *x, CUresult r);

@@ -283,22 +283,18 @@ ssize_t stream_writev(struct stream *s, const struct iovec *v, int n)
 	return s->pack ? pack_writev(s, v, n) : transport_writev(s, v, n);
 }
 
-int stream_write_all(struct stream *s, const struct iovec *v, int n, int timeout_ms)
+int stream_write_rest(struct stream *s, struct iovec **v, int *n, int timeout_ms)
 {
-	struct iovec rest[STREAM_PIECES], *at = rest;
-
-	if (n > STREAM_PIECES)
-		return -EINVAL;
-	memcpy(rest, v, n * sizeof *v);
-	while (n) {
+	while (*n) {
+		struct iovec *at = *v;
 		ssize_t r;
 
 		if (!at->iov_len) {
-			at++;
-			n--;
+			++*v;
+			--*n;
 			continue;
 		}
-		r = stream_writev(s, at, n);
+		r = stream_writev(s, at, *n);
 		if (r == -EAGAIN) {
 			int w = transport_wait(s->fd, POLLOUT, timeout_ms);
 
@@ -308,17 +304,25 @@ int stream_write_all(struct stream *s, const struct iovec *v, int n, int timeout
 		}
 		if (r < 0)
 			return r;
-		while (n && (size_t)r >= at->iov_len) {
-			r -= at->iov_len;
-			at++;
-			n--;
-		}
-		if (n) {
+		for (; *n && (size_t)r >= at->iov_len; --*n)
+			r -= at++->iov_len;
+		*v = at;
+		if (*n) {
 			at->iov_base = (uint8_t *)at->iov_base + r;
 			at->iov_len -= r;
 		}
 	}
 	return 0;
+}
+
+int stream_write_all(struct stream *s, const struct iovec *v, int n, int timeout_ms)
+{
+	struct iovec rest[STREAM_PIECES], *at = rest;
+
+	if (n > STREAM_PIECES)
+		return -EINVAL;
+	memcpy(rest, v, n * sizeof *v);
+	return stream_write_rest(s, &at, &n, timeout_ms);
 }
 
 /* ---- beginning and end ---- */

@@ -47,6 +47,9 @@ ssize_t stream_writev(struct stream *s, const struct iovec *v, int n);
 /* The same until all is written or `timeout_ms` passes without progress (-ETIMEDOUT). For threads that may
  * block. */
 int stream_write_all(struct stream *s, const struct iovec *v, int n, int timeout_ms);
+/* The same, and moves *v and *n on, and the first piece's own begin: behind -ETIMEDOUT it may be called again
+ * with what is left. */
+int stream_write_rest(struct stream *s, struct iovec **v, int *n, int timeout_ms);
 /* Reads exactly n bytes; -ETIMEDOUT when nothing comes for timeout_ms; -ECONNRESET at a premature end; 0
  * when done. */
 int stream_read_all(struct stream *s, void *p, size_t n, int timeout_ms);

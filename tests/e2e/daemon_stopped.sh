@@ -14,6 +14,12 @@ stopped=$(daemon)
 at_exit kill -CONT "$stopped"
 since=$(now_ms)
 kill -STOP "$stopped"
+# Its threads serve until each has seen the signal, and who waits for what one of them has read cannot be killed.
+halted()
+{
+	! grep -q '^State:[[:space:]]*[RSD]' /proc/"$stopped"/task/*/status
+}
+within 5 halted || fail "the daemon does not stop"
 
 says() # CODE TEXT COMMAND...: within 10 s
 {

@@ -2,12 +2,12 @@
 # SPDX-License-Identifier: Apache-2.0
 # also: fuse
 # Programs are stopped for 12 s, longer than any silence that counts as death, as by Ctrl-Z or a debugger: others do not
-# notice, and they go on as if nothing had been. (Not in the middle of one large copy: README.md, limits.)
+# notice, and they go on as if nothing had been, in the middle of a large copy too.
 . "$(dirname "$0")/lib.sh"
 requires mount
 start_server
 start_mount
-ways="sync read alloc host"
+ways="sync read alloc host to_device to_host pinned_to_device pinned_to_host both"
 for w in $ways; do
 	start_program "$w" waits "$w"
 done
