@@ -3,7 +3,7 @@
 # also: fuse
 # limit: 120
 # A network that swallows everything for a while: for 3 or 4 s nothing happens but a pause; for good, every kind of
-# waiting call, and a copy in the middle, gives an error within 10 s, the server has freed their sessions as soon, and
+# waiting call, and a copy in the middle, gives an error within 10 s, the server has freed their sessions as soon, those of programs that are stopped in a copy, too, and
 # a mount or program that starts meanwhile says so in 5 s; mended, all works without remounting.
 . "$(dirname "$0")/lib.sh"
 requires mount root ip unshare
@@ -88,6 +88,14 @@ done
 for w in $ways; do
 	expect "$w" 40 working
 done
+halted="to_device to_host pinned_to_device"
+for w in $halted; do
+	start_program "halted_$w" waits "$w"
+done
+for w in $halted; do
+	expect "halted_$w" 40 working
+	kill -STOP "${pid[halted_$w]}"
+done
 start_program up bigcopy
 expect up 20 copying
 cable down
@@ -114,6 +122,12 @@ contains "$work/err" "$address" || fail "a mount without a network: $(cat "$work
 timeout 2 ls -R "$mnt" >/dev/null || fail "the tree does not list"
 contains "$mnt/status" lost || fail "without a network the mount is $(cat "$mnt/status")"
 within "$(left 12)" no_sessions || fail "sessions are left $(($(now_ms) - start)) ms after the cut: $(sessions)"
+for w in $halted; do
+	kill -CONT "${pid[halted_$w]}"
+done
+for w in $halted; do
+	within 12 said "halted_$w" '^code 806 ' || fail "$w, which was stopped: $(cat "$work/halted_$w.out")"
+done
 
 cable up
 works()

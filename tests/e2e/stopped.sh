@@ -18,6 +18,19 @@ done
 for w in $ways steady; do
 	kill -STOP "${pid[$w]}"
 done
+# One that is killed while it is stopped is gone at the server, too.
+killed="to_device to_host"
+for w in $killed; do
+	start_program "killed_$w" waits "$w"
+	expect "killed_$w" 30 working
+	kill -STOP "${pid[killed_$w]}"
+done
+all=$(sessions | wc -l)
+for w in $killed; do
+	kill -KILL "${pid[killed_$w]}"
+done
+fewer() { [ "$(sessions | wc -l)" = "$((all - 2))" ]; }
+within 5 fewer || fail "sessions of killed programs are left: $(sessions)"
 start=$(now_ms)
 while [ $(($(now_ms) - start)) -lt 12000 ]; do
 	run_program small | grep -q right || fail "a program beside the stopped ones"
