@@ -20,6 +20,8 @@
 #define ARENA_KEPT (16u << 10)      /* a chunk of this size is kept for the next record */
 #define FAILED_LINES 20             /* log lines of failed posts in one second */
 
+enum effect { STAYS = 1, ENDS, CHANGES };
+
 struct arena {
 	struct arena *next;
 	size_t used, cap;
@@ -277,19 +279,22 @@ void exec_failed(struct exec *x, CUresult r)
 		log_info("%s failed with %d, record %llu", x->name, (int)r, (unsigned long long)x->frame.seq);
 }
 
-/* Found out once for each call: a launch should not pay for it. */
-static bool ends_its_handle(uint16_t id, const char *name)
+/* What becomes of its first handle. Found out once for each call: a launch should not pay for it. */
+static unsigned effect_of(uint16_t id, const char *name)
 {
-	enum { UNKNOWN, NO, YES };
 	static _Atomic uint8_t known[LIMIT_CALLS];
-	uint8_t k = id < LIMIT_CALLS ? atomic_load_explicit(&known[id], memory_order_relaxed) : UNKNOWN;
+	uint8_t k = id < LIMIT_CALLS ? atomic_load_explicit(&known[id], memory_order_relaxed) : 0;
 
-	if (k == UNKNOWN) {
-		k = strstr(name, "Destroy") || strstr(name, "Unload") ? YES : NO;
+	if (!k) {
+		k = STAYS;
+		if (strstr(name, "Destroy") || strstr(name, "Unload"))
+			k = ENDS;
+		else if (!strcmp(name, "cuFuncSetAttribute") || !strcmp(name, "cuKernelSetAttribute"))
+			k = CHANGES;
 		if (id < LIMIT_CALLS)
 			atomic_store_explicit(&known[id], k, memory_order_relaxed);
 	}
-	return k == YES;
+	return k;
 }
 
 CUresult exec_run(struct exec *x)
@@ -320,8 +325,12 @@ CUresult exec_run(struct exec *x)
 		hop(HOP_SERVE, x->frame.seq);
 		r = e->serve(x);
 		hop(HOP_SERVED, x->frame.seq);
-		if (!r && x->first_id && ends_its_handle(id, e->name))
+		unsigned effect = r || !x->first_id ? STAYS : effect_of(id, e->name);
+
+		if (effect == ENDS)
 			handle_drop(s->handles, x->first_id);
+		else if (effect == CHANGES)
+			handle_change(s->handles, x->first_id);
 		if (__builtin_expect(mirror_count != 0, 0) && !nvml_call)
 			mirror_after(e->name);
 	}

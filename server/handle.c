@@ -20,6 +20,7 @@ struct entry {
 	void *real;
 	uint32_t next_id, next_real;    /* chains; next_id also links the free list */
 	uint32_t children;              /* live entries whose parent this is */
+	bool changed;
 };
 
 struct handles {
@@ -299,6 +300,29 @@ void handle_replace(struct handles *h, uint64_t id, void *real)
 		atomic_fetch_add(&removed, 1);
 	}
 	pthread_mutex_unlock(&h->lock);
+}
+
+void handle_change(struct handles *h, uint64_t id)
+{
+	uint32_t i;
+
+	pthread_mutex_lock(&h->lock);
+	i = find_id(h, id);
+	if (i != NONE)
+		h->entry[i].changed = true;
+	pthread_mutex_unlock(&h->lock);
+}
+
+bool handle_changed(struct handles *h, uint64_t id)
+{
+	bool changed;
+	uint32_t i;
+
+	pthread_mutex_lock(&h->lock);
+	i = find_id(h, id);
+	changed = i != NONE && h->entry[i].changed;
+	pthread_mutex_unlock(&h->lock);
+	return changed;
 }
 
 uint64_t handle_parent(struct handles *h, uint64_t id)

@@ -29,6 +29,9 @@ void handle_replace(struct handles *h, uint64_t id, void *real);
 bool handle_bind_child(struct handles *h, unsigned type, uint64_t id, void *real, uint64_t parent);
 /* What it was added under; 0 when that is nothing, or id is dead. */
 uint64_t handle_parent(struct handles *h, uint64_t id);
+/* The program has set an attribute of what has that id: it is not as it was made any more. */
+void handle_change(struct handles *h, uint64_t id);
+bool handle_changed(struct handles *h, uint64_t id);
 /* Forgets an id and everything whose parent it is. By id, because the driver may have given the same
  * handle of its own to another thread already. */
 void handle_drop(struct handles *h, uint64_t id);

@@ -39,6 +39,10 @@ cost 2000 512 3 17
 cost 1000 512 3 17
 cost 2000 512 17
 [ "$sent" -lt 64 ] || fail "two images that are kept sent $sent KiB"
+# What a program sets of a kernel is not what the next one's kernel has.
+[ "$(run_program setting 60000)" = 60000 ] || fail "a kernel's shared memory was not set"
+most=$(run_program setting 0)
+[ "$most" = 49152 ] || fail "a kernel may have $most bytes of shared memory because another program's could"
 # A small one is sent as it is.
 cost 3000 1 3
 cost 3000 1 3

@@ -54,6 +54,9 @@ START_TEST(replaced)
 	uint64_t id = handle_add(h, EVENT, REAL(1), 0);
 
 	ck_assert_ptr_eq(handle_real(h, EVENT, id), REAL(1));
+	ck_assert(!handle_changed(h, id));
+	handle_change(h, id);
+	ck_assert(handle_changed(h, id) && !handle_changed(h, NEXT(id)));
 	handle_replace(h, id, REAL(2));
 	ck_assert_ptr_eq(handle_real(h, EVENT, id), REAL(2));
 	ck_assert_uint_eq(handle_id(h, EVENT, REAL(2)), id);
