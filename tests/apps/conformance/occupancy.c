@@ -151,4 +151,11 @@ static void together(void)
 	ASK(cuCtxSynchronize());
 }
 
-SECTIONS({"blocks", blocks}, {"sizes", sizes}, {"together", together})
+static void start(void)
+{
+	begin();
+	if (attribute(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR) != 9)
+		SAY("not supported by this device");
+}
+
+SECTIONS({"start", start}, {"blocks", blocks}, {"sizes", sizes}, {"together", together})
