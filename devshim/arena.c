@@ -39,6 +39,8 @@ struct stretch { struct stretch *next; uint64_t at, n; };
 static struct {
 	_Atomic bool open;
 	int fd;
+	dev_t device;                   /* of the descriptor: a program may close it and open another */
+	ino_t number;
 	uint8_t *ring, *staging, *sink[SINKS];      /* mapped when they are used for the first time */
 	unsigned sinks;                 /* a bit for each one in use */
 	pthread_mutex_t owner, lock;
@@ -48,6 +50,13 @@ static struct {
 } arena = {.fd = -1, .owner = PTHREAD_MUTEX_INITIALIZER, .lock = PTHREAD_MUTEX_INITIALIZER};
 
 static struct ring_control *control(void) { return (struct ring_control *)arena.ring; }
+
+/* The descriptor is still what we opened. */
+static bool is_ours(void)
+{
+	struct stat st;
+	return !fstat(arena.fd, &st) && st.st_dev == arena.device && st.st_ino == arena.number;
+}
 
 bool arena_open(int fd, uint8_t *ring)
 {
@@ -64,6 +73,8 @@ bool arena_open(int fd, uint8_t *ring)
 	*all = (struct stretch){.at = PINNED, .n = LIMIT_ARENA - PINNED};
 	arena.free = all;
 	arena.fd = fd;
+	arena.device = st.st_dev;
+	arena.number = st.st_ino;
 	arena.ring = ring;
 	arena.staging = NULL;
 	memset(arena.sink, 0, sizeof arena.sink);
@@ -83,7 +94,8 @@ void arena_close(void)
 	for (unsigned i = 0; i < SINKS; i++)
 		if (arena.sink[i])
 			munmap(arena.sink[i], ARENA_SINK);
-	close(arena.fd);
+	if (is_ours())
+		close(arena.fd);
 	arena.fd = -1;
 	for (struct stretch *s = arena.free, *next; s; s = next) {
 		next = s->next;
@@ -95,13 +107,15 @@ void arena_close(void)
 void arena_forget(void)
 {
 	/* Staging is not the child's (MADV_DONTFORK); pinned memory that it inherits stays. */
-	if (atomic_exchange(&arena.open, false))
+	if (atomic_exchange(&arena.open, false) && is_ours())
 		syscall(SYS_close, arena.fd);
 }
 
 static uint8_t *map_at(uint64_t at, size_t n)
 {
-	void *p = mmap(NULL, n, PROT_READ | PROT_WRITE, MAP_SHARED, arena.fd, (off_t)at);
+	void *p = MAP_FAILED;
+	if (is_ours())
+		p = mmap(NULL, n, PROT_READ | PROT_WRITE, MAP_SHARED, arena.fd, (off_t)at);
 	return p == MAP_FAILED ? NULL : p;
 }
 
@@ -217,7 +231,8 @@ void arena_free(void *p, size_t n, uint64_t at)
 	if (!atomic_load(&arena.open))
 		return;
 	wait_sent(atomic_load(&control()->given));
-	fallocate(arena.fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)at, (off_t)n);
+	if (is_ours())
+		fallocate(arena.fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)at, (off_t)n);
 	errno = saved;
 	stretch_give(at, n);
 }
