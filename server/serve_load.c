@@ -84,15 +84,16 @@ void put_jit(struct exec *x, const struct jit *j)
 
 /* ---- what a load tells ---- */
 
-/* Names and layouts of a library's kernels when there are few. Not of a module: taking a function from it makes a driver
- * load the function. */
+/* Names and layouts of a library's kernels when there are few. Not of a module: taking a function from it
+ * makes a driver load the function. */
 static void put_few(struct exec *x, CUlibrary l)
 {
 	CUkernel k[TOLD_FEW];
 	const char *name = NULL;
 	unsigned n = 0;
 
-	if (drv.cuLibraryGetKernelCount(&n, l) || !n || n > TOLD_FEW || drv.cuLibraryEnumerateKernels(k, n, l))
+	if (drv.cuLibraryGetKernelCount(&n, l) || !n || n > TOLD_FEW ||
+			drv.cuLibraryEnumerateKernels(k, n, l))
 		return;
 	for (unsigned i = 0; i < n; i++) {
 		struct msg *out = &x->out;
@@ -111,8 +112,8 @@ static void put_few(struct exec *x, CUlibrary l)
 	}
 }
 
-/* The handle, then what is known of its functions, then nil; as bulk the same of images that will probably come next. What comes of
- * the module ends with it. */
+/* The handle, then what is known of its functions, then nil; as bulk the same of images that will probably
+ * come next. What comes of the module ends with it. */
 static void put_loaded(struct exec *x, unsigned type, void *real, const struct image *i, const struct jit *j)
 {
 	struct msg ahead;

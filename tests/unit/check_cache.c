@@ -151,7 +151,8 @@ START_TEST(room)
 	cache_open(dir, "room");
 	remember("old");
 	snprintf(command, sizeof command,
-		"for d in %s/*; do [ \"$(find $d -size 3c | head -n 1)\" ] && [ $(ls $d | wc -l) = 1 ] && echo $d; done",
+		"for d in %s/*; do [ \"$(find $d -size 3c | head -n 1)\" ] && [ $(ls $d | wc -l) = 1 ] && "
+		"echo $d; done",
 		dir);
 	f = popen(command, "r");
 	ck_assert_ptr_nonnull(f);
@@ -182,7 +183,8 @@ START_TEST(room)
 		remember(text);
 	}
 	ck_assert(known("more 0") && known("more 99") && known("old"));
-	snprintf(command, sizeof command, "[ $(ls %s | wc -l) -le %d ]", folder, LIMIT_CACHE_FILES / 8 * 7 + 110);
+	snprintf(command, sizeof command, "[ $(ls %s | wc -l) -le %d ]", folder,
+			LIMIT_CACHE_FILES / 8 * 7 + 110);
 	ck_assert_int_eq(system(command), 0);
 }
 END_TEST

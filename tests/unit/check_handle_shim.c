@@ -83,8 +83,10 @@ START_TEST(renamed)
 END_TEST
 
 static const uintptr_t nonsense[] = {0, 1, 3, 0xdeadbeef, 0x7fff12345678, UINTPTR_MAX,
-		HANDLE_ID(HANDLE_CUevent, 0), HANDLE_ID(HANDLE_CUevent, 0x2000), HANDLE_ID(HANDLE_CUevent, 0x2000) + 1,
-		HANDLE_ID(HANDLE_CUevent, 0x2000) | 1ull << 36, HANDLE_ID(HANDLE_CUevent, UINT32_MAX), HANDLE_ID(0xff, 0x2000),
+		HANDLE_ID(HANDLE_CUevent, 0), HANDLE_ID(HANDLE_CUevent, 0x2000),
+		HANDLE_ID(HANDLE_CUevent, 0x2000) + 1,
+		HANDLE_ID(HANDLE_CUevent, 0x2000) | 1ull << 36, HANDLE_ID(HANDLE_CUevent, UINT32_MAX),
+		HANDLE_ID(0xff, 0x2000),
 		HANDLE_ID(HANDLE_CUevent, 0x2000) | 1ull << 63};
 START_TEST(refuses)
 {

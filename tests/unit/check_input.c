@@ -185,7 +185,8 @@ END_TEST
 START_TEST(forged_mark)
 {
 	static const uint64_t sizes[] = {
-		(uint64_t)-40, (uint64_t)-80, (uint64_t)-88, (uint64_t)-120, (uint64_t)-126, UINT64_MAX, 1ull << 63};
+		(uint64_t)-40, (uint64_t)-80, (uint64_t)-88, (uint64_t)-120, (uint64_t)-126, UINT64_MAX,
+				1ull << 63};
 	struct frame f, mark = {.thread = 1, .bulk_len = sizes[_i]};
 	char got[8];
 

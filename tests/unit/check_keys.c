@@ -78,7 +78,8 @@ END_TEST
 /* Pieces of good lines in any order, and any bytes: read or refused, and what is read can be found. */
 START_TEST(garbage)
 {
-	static const char *const pieces[] = {"alice", ":", HEX, "\n", "\r\n", " ", "\t", "#", "0", "g", "\xff", "a:" HEX "\n",
+	static const char *const pieces[] = {"alice", ":", HEX, "\n", "\r\n", " ", "\t", "#", "0", "g",
+			"\xff", "a:" HEX "\n",
 		"00112233445566778899aabbccddeeff", "bob@site:" HEX, ":" HEX, "\x01"};
 	unsigned seed = (unsigned)_i;
 

@@ -124,7 +124,8 @@ START_TEST(refused)
 	struct reply r = {0};
 	int here;
 	const uint64_t at[] = {(uintptr_t)&here, (uintptr_t)refused, (uintptr_t)memory, (uintptr_t)&printf,
-		(uintptr_t)memory - 4096, 0, 1ull << 47, UINT64_MAX, FENCE_LOW - 4096, FENCE_HIGH - 4096, 100};
+		(uintptr_t)memory - 4096, 0, 1ull << 47, UINT64_MAX, FENCE_LOW - 4096, FENCE_HIGH - 4096,
+		100};
 
 	/* Under the thread sanitizer there is no fence, and it ends a process that maps the last three. */
 	const unsigned n = sizeof at / sizeof *at - (sanitized_threads ? 3 : 0);

@@ -104,7 +104,8 @@ bool range_take(uint64_t p, enum range_kind k, struct range *out)
 void range_set_mirrored(uint64_t p, bool on) { (void)p, noted.mirrored = on; }
 bool range_map(uint64_t p, size_t n)
 {
-	return mmap((void *)p, n, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1,
+	return mmap((void *)p, n, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE,
+			-1,
 		       0) == (void *)p;
 }
 void range_unmap(uint64_t p, size_t n) { munmap((void *)p, n); }
@@ -167,7 +168,8 @@ END_TEST
 
 static const struct { uint64_t at, n, next; } lies[] = {
 	{BASE - MIRROR_BLOCK, MIRROR_BLOCK, 0}, {BASE + SIZE, MIRROR_BLOCK, 0}, {BASE, SIZE + 1, 0},
-	{BASE + SIZE - MIRROR_BLOCK + 1, MIRROR_BLOCK, 0}, {0, MIRROR_BLOCK, 0}, {~0ull - 10, MIRROR_BLOCK, 0},
+	{BASE + SIZE - MIRROR_BLOCK + 1, MIRROR_BLOCK, 0}, {0, MIRROR_BLOCK, 0},
+	{~0ull - 10, MIRROR_BLOCK, 0},
 	{BASE, ~0ull, 0}, {BASE, MIRROR_BLOCK - 1, 0},
 };
 

@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The codec of heads: edge values travel unchanged, every prefix of a good message is refused, no byte string crashes the reader. */
+/* The codec of heads: edge values travel unchanged, every prefix of a good message is refused, no byte string
+ * crashes the reader. */
 #include "tests/unit/unit.h"
 #include "wire/msg.h"
 #include <math.h>
 #include <stdlib.h>
 #include "wire/limits.h"
 
-static const uint64_t unsigned_values[] = {0, 1, 127, 128, 255, 256, 65535, 65536, UINT32_MAX, 1ull << 32, INT64_MAX, 1ull << 63, UINT64_MAX};
-static const int64_t signed_values[] = {0, -1, -32, -33, -128, -129, -32768, -32769, INT32_MIN, (int64_t)INT32_MIN - 1, INT64_MIN, 127, 128, INT64_MAX};
+static const uint64_t unsigned_values[] = {0, 1, 127, 128, 255, 256, 65535, 65536, UINT32_MAX, 1ull << 32,
+		INT64_MAX, 1ull << 63, UINT64_MAX};
+static const int64_t signed_values[] = {0, -1, -32, -33, -128, -129, -32768, -32769, INT32_MIN,
+		(int64_t)INT32_MIN - 1, INT64_MIN, 127, 128, INT64_MAX};
 #define N(a) (sizeof(a) / sizeof *(a))
 
 START_TEST(unsigned_round_trip)
@@ -69,7 +72,8 @@ static bool read_whole(uint8_t *buf, size_t n)
 	bool nil = get_nil(&m), b = get_bool(&m);
 	get_bytes(&m, four, 4);
 	get_text(&m, text, sizeof text);
-	return get_end(&m) && maps == 1 && elements == 3 && !strcmp(name, "name") && u == 70000 && i == -5 && d == 0.1 && nil && b &&
+	return get_end(&m) && maps == 1 && elements == 3 && !strcmp(name, "name") && u == 70000 && i == -5 &&
+			d == 0.1 && nil && b &&
 		!memcmp(four, "\0\1\2\3", 4) && strlen(text) > 31;
 }
 
@@ -102,7 +106,8 @@ END_TEST
 
 START_TEST(limits_hold)
 {
-	uint8_t huge_array[] = {0xdd, 0xff, 0xff, 0xff, 0xff, 0}, huge_text[] = {0xdb, 0xff, 0xff, 0xff, 0xff, 'a'}, nul_text[] = {0xa2, 'a', 0};
+	uint8_t huge_array[] = {0xdd, 0xff, 0xff, 0xff, 0xff, 0},
+			huge_text[] = {0xdb, 0xff, 0xff, 0xff, 0xff, 'a'}, nul_text[] = {0xa2, 'a', 0};
 	struct msg m;
 	char out[8];
 	msg_init(&m, huge_array, sizeof huge_array);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Every serve function, of the driver's calls and of NVML's, against arguments that nobody would send: for each call
- * the test searches, value by value, for heads that its decoder takes, runs them with odd numbers and bulk, and then
- * breaks them. The driver is a table whose functions do nothing and succeed, or fail. What counts is that no function
- * crashes, hangs or touches memory that is not its own (make check-asan). Each call is tried in a process
- * of its own. */
+/* Every serve function, of the driver's calls and of NVML's, against arguments that nobody would send: for
+ * each call the test searches, value by value, for heads that its decoder takes, runs them with odd numbers
+ * and bulk, and then breaks them. The driver is a table whose functions do nothing and succeed, or fail. What
+ * counts is that no function crashes, hangs or touches memory that is not its own (make check-asan). Each
+ * call is tried in a process of its own. */
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
@@ -211,7 +211,8 @@ static size_t search(unsigned call, unsigned kind, uint8_t *head)
 				break;
 		}
 		/* A struct of a size that is not among the usual ones. */
-		for (unsigned size = 4; taken == NO && size <= STRUCT_MOST && n + size + 8 < LIMIT_HEAD; size += 4) {
+		for (unsigned size = 4; taken == NO && size <= STRUCT_MOST &&
+				n + size + 8 < LIMIT_HEAD; size += 4) {
 			msg_init(&m, head + n, LIMIT_HEAD - n);
 			put_bytes(&m, zeros, size);
 			taken = run(call, kind, head, n + m.len, false);
@@ -234,7 +235,8 @@ static _Noreturn void try_call(unsigned call, unsigned round)
 	alarm(60 * slow);
 	seed = call * 7 + round;
 	setup_session();
-	/* A driver that refuses all: a handle that is not the program's to choose does not end the session. */
+	/* A driver that refuses all: a handle that is not the program's to choose does not end the session.
+	 * */
 	answer = round % 3 == 0 ? 0 : round == 2 ? CUDA_ERROR_INVALID_VALUE : -1;
 	n = search(call, kind, head);
 	run(call, kind, head, n, true);
@@ -280,7 +282,8 @@ START_TEST(calls)
 	}
 	printf("heads found for %u of %u calls\n", whole, tried);
 	fflush(stdout);
-	ck_assert_msg(whole == tried, "a head that is taken whole is not found for every call: put_value, TRIES");
+	ck_assert_msg(whole == tried,
+		"a head that is taken whole is not found for every call: put_value, TRIES");
 }
 END_TEST
 

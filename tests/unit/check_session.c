@@ -109,11 +109,12 @@ START_TEST(failed_posts)
 }
 END_TEST
 
-/* A load by a post, of an image that the server does not have any more: the next answer tells so, what was taken of it is no handle,
- * and the session goes on. */
+/* A load by a post, of an image that the server does not have any more: the next answer tells so, what was
+ * taken of it is no handle, and the session goes on. */
 START_TEST(failed_load)
 {
-	uint64_t library = HANDLE_ID(HANDLE_CUlibrary, 0x2000), kernel = HANDLE_ID(HANDLE_CUkernel, 0x2001), failed;
+	uint64_t library = HANDLE_ID(HANDLE_CUlibrary, 0x2000), kernel = HANDLE_ID(HANDLE_CUkernel, 0x2001),
+			failed;
 	uint8_t buf[512], d[DIGEST] = {1};
 	struct client c;
 	struct reply r = {0};
@@ -129,16 +130,20 @@ START_TEST(failed_load)
 	put_bytes(&m, d, sizeof d);
 	put_array(&m, 0);
 	put_u64(&m, library);
-	failed = client_send(&c, (struct frame){.kind = FRAME_POST, .call = CALL_cuLibraryLoadData, .thread = 1}, &m, NULL, 0);
+	failed = client_send(&c, (struct frame){.kind = FRAME_POST, .call = CALL_cuLibraryLoadData,
+			.thread = 1}, &m, NULL, 0);
 	msg_init(&m, buf, sizeof buf);
 	put_u64(&m, library);
 	put_text(&m, "k");
 	put_u64(&m, kernel);
-	client_send(&c, (struct frame){.kind = FRAME_POST, .call = CALL_cuLibraryGetKernel, .thread = 1}, &m, NULL, 0);
-	ck_assert_int_eq(client_reply(&c, &r, client_call(&c, FRAME_WAIT, CALL_cuMemGetInfo_v2, 1, PRIMARY, 0, NULL)), 0);
+	client_send(&c, (struct frame){.kind = FRAME_POST, .call = CALL_cuLibraryGetKernel, .thread = 1}, &m,
+			NULL, 0);
+	ck_assert_int_eq(client_reply(&c, &r, client_call(&c, FRAME_WAIT, CALL_cuMemGetInfo_v2, 1, PRIMARY, 0,
+			NULL)), 0);
 	ck_assert_uint_eq(r.f.thread, CUDA_ERROR_INVALID_IMAGE);
 	ck_assert_uint_eq(r.f.ctx >> 32, failed);
-	ck_assert_int_eq(client_reply(&c, &r, CALL(&c, FRAME_WAIT, cuKernelGetFunction, 1, PRIMARY, kernel, 0)),
+	ck_assert_int_eq(client_reply(&c, &r, CALL(&c, FRAME_WAIT, cuKernelGetFunction, 1, PRIMARY, kernel,
+			0)),
 			CUDA_ERROR_INVALID_HANDLE);
 	client_close(&c);
 	free(r.bulk);
@@ -328,7 +333,8 @@ START_TEST(aside_limit)
 		}
 		for (unsigned i = 0; i < ROUND; i++)
 			client_send(&c, (struct frame){.kind = FRAME_WAIT, .flags = FRAME_ASIDE,
-				.thread = 4 + round * ROUND + i, .ctx = PRIMARY, .call = CALL_cuMemGetInfo_v2},
+				.thread = 4 + round * ROUND + i, .ctx = PRIMARY,
+				.call = CALL_cuMemGetInfo_v2},
 				NULL, body, BYTES);
 		usleep(100000); /* the reader looks every 2 ms */
 		client_send(&c, (struct frame){.kind = FRAME_UPCALL_DONE, .seq = upcall}, NULL, NULL, 0);
@@ -336,7 +342,8 @@ START_TEST(aside_limit)
 	for (; answers < 1 + 2 * ROUND; answers += r.f.kind == FRAME_REPLY) {
 		/* 12 MiB are more than LIMIT_QUEUE: 5 of them at least are answered before that returns. */
 		if (answers == 5)
-			client_send(&c, (struct frame){.kind = FRAME_UPCALL_DONE, .seq = first}, NULL, NULL, 0);
+			client_send(&c, (struct frame){.kind = FRAME_UPCALL_DONE, .seq = first}, NULL, NULL,
+					0);
 		client_frame(&c, &r);
 		ck_assert(r.f.kind == FRAME_REPLY || r.f.kind == FRAME_PONG);
 	}
@@ -345,8 +352,8 @@ START_TEST(aside_limit)
 }
 END_TEST
 
-/* Copies whose completion is told later: small ones lie in the answer that tells it, large ones came before it,
- * and none is missing or comes twice. A host function's call brings them, too. */
+/* Copies whose completion is told later: small ones lie in the answer that tells it, large ones came before
+ * it, and none is missing or comes twice. A host function's call brings them, too. */
 START_TEST(deliveries)
 {
 	enum { SMALL = 300, LARGE = 3, BYTES = 60000 };

@@ -147,7 +147,8 @@ END_TEST
 
 START_TEST(mount_ends)
 {
-	struct share_message keep = {.op = SHARE_KEEP, .connection = 3, .token = {{1, 2}}}, end = {.op = SHARE_END}, m;
+	struct share_message keep = {.op = SHARE_KEEP, .connection = 3, .token = {{1, 2}}},
+			end = {.op = SHARE_END}, m;
 	int pipes[2], fd;
 
 	ck_assert_int_eq(pipe(pipes), 0);
@@ -166,10 +167,12 @@ START_TEST(mount_ends)
 }
 END_TEST
 
-/* A mount that drops what it never had, and tells of a file twice, has no more room for it; others have theirs. */
+/* A mount that drops what it never had, and tells of a file twice, has no more room for it; others have
+ * theirs. */
 START_TEST(mount_is_greedy)
 {
-	struct share_message keep = {.op = SHARE_KEEP, .connection = 5}, drop = {.op = SHARE_DROP, .connection = 5}, m;
+	struct share_message keep = {.op = SHARE_KEEP, .connection = 5},
+			drop = {.op = SHARE_DROP, .connection = 5}, m;
 	const struct share_token other = {{7, 0}};
 	int pipes[2], fd;
 
@@ -184,10 +187,12 @@ START_TEST(mount_is_greedy)
 	keep.token = other;
 	share_monitor(&keep);
 	ck_assert_int_eq(pipe(pipes), 0);
-	m = (struct share_message){.op = SHARE_PUT, .kind = SHARE_POOL, .token = {{2 * LIMIT_SHARED_EACH - 1, 1}}};
+	m = (struct share_message){.op = SHARE_PUT, .kind = SHARE_POOL,
+			.token = {{2 * LIMIT_SHARED_EACH - 1, 1}}};
 	fd = pipes[1];
 	ck_assert_int_eq(ask(1, "ada", &m, &fd), 0);
-	m = (struct share_message){.op = SHARE_PUT, .kind = SHARE_POOL, .token = {{2 * LIMIT_SHARED_EACH + 1, 1}}};
+	m = (struct share_message){.op = SHARE_PUT, .kind = SHARE_POOL,
+			.token = {{2 * LIMIT_SHARED_EACH + 1, 1}}};
 	fd = pipes[1];
 	ck_assert_int_eq(ask(1, "ada", &m, &fd), -ENOENT);
 	m = (struct share_message){.op = SHARE_PUT, .kind = SHARE_POOL, .token = other};
@@ -202,7 +207,8 @@ START_TEST(nonsense)
 	union { struct cmsghdr align; char bytes[CMSG_SPACE(2 * sizeof(int))]; } control = {0};
 	struct share_message m = {.op = SHARE_PUT, .kind = SHARE_MEMORY};
 	struct iovec v = {&m, sizeof m};
-	struct msghdr h = {.msg_iov = &v, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control};
+	struct msghdr h = {.msg_iov = &v, .msg_iovlen = 1, .msg_control = &control,
+			.msg_controllen = sizeof control};
 	struct cmsghdr *c = CMSG_FIRSTHDR(&h);
 	int pipes[2], two[2];
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Which bytes a program may have written: with the kernel's help those pages that it wrote, by itself or by a system call, and the unwatched rest
- * of the range; all of them at first, after a failure, and where the kernel does not help. */
+/* Which bytes a program may have written: with the kernel's help those pages that it wrote, by itself or by a
+ * system call, and the unwatched rest of the range; all of them at first, after a failure, and where the
+ * kernel does not help. */
 #include "devshim/watch.c"
 #include "tests/unit/unit.h"
 #include <sys/mman.h>
@@ -111,7 +112,8 @@ START_TEST(without_help)
 	/* Mapped anew meanwhile: the kernel notes nothing there, so all counts. */
 	watch_open(&w, (uintptr_t)p, PAGES * WATCH_PAGE, false);
 	EXPECT(0, PAGES * WATCH_PAGE);
-	ck_assert_ptr_eq(mmap(p, WATCH_PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0), p);
+	ck_assert_ptr_eq(mmap(p, WATCH_PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED,
+			-1, 0), p);
 	EXPECT(0, PAGES * WATCH_PAGE);
 }
 END_TEST

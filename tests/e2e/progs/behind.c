@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A GPU far behind its program: a kernel of several seconds, and behind it more launches than all queues on the way hold, so that the program itself has to wait for
- * room longer than any heartbeat. Every launch must have happened once in the end. One thread. */
+/* A GPU far behind its program: a kernel of several seconds, and behind it more launches than all queues on
+ * the way hold, so that the program itself has to wait for room longer than any heartbeat. Every launch must
+ * have happened once in the end. One thread. */
 #include "tests/e2e/progs/prog.h"
 
 #define LAUNCHES 180000u

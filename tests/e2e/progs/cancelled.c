@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A thread that has been cancelled goes through all that waits, reads or writes in the programs' libraries. None of it
- * is a cancellation point: the thread ends where it asks for it itself, behind the last call. Arguments: a file with
- * prog.h's PTX to write and load, and a file to be written. Two threads; the main one only waits for the other. */
+/* A thread that has been cancelled goes through all that waits, reads or writes in the programs' libraries.
+ * None of it is a cancellation point: the thread ends where it asks for it itself, behind the last call.
+ * Arguments: a file with prog.h's PTX to write and load, and a file to be written. Two threads; the main one
+ * only waits for the other. */
 #include <dlfcn.h>
 #include <pthread.h>
 #include "tests/e2e/progs/prog.h"

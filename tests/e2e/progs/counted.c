@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A program whose calls are known: `counted N HOW` makes N launches and one synchronization, then ends: HOW is return, exit, _exit, abort, kill, fork (a
- * child that calls CUDA in vain), exec (itself with N 1), threads (four more threads with N launches each), close (all descriptors; those
- * that it opens then are its own, and nothing is written there). */
+/* A program whose calls are known: `counted N HOW` makes N launches and one synchronization, then ends: HOW
+ * is return, exit, _exit, abort, kill, fork (a child that calls CUDA in vain), exec (itself with N 1),
+ * threads (four more threads with N launches each), close (all descriptors; those that it opens then are its
+ * own, and nothing is written there). */
 #include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>

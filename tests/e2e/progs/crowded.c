@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* More asynchronous copies to pinned memory at once than an answer tells and the server's arena holds: whoever
- * then learns that the stream is done, by waiting or by asking, must find the bytes of all of them. One
- * thread. Arguments: copies, bytes of each. */
+/* More asynchronous copies to pinned memory at once than an answer tells and the server's arena holds:
+ * whoever then learns that the stream is done, by waiting or by asking, must find the bytes of all of them.
+ * One thread. Arguments: copies, bytes of each. */
 #include "tests/e2e/progs/prog.h"
 
 #define ROUNDS 4
@@ -27,7 +27,8 @@ int main(int argc, char **argv)
 	for (int round = 0; round < ROUNDS; round++) {
 		memset(got, 0xee, all);
 		for (size_t i = 0; i < copies; i++)
-			CHECK(cuMemcpyDtoHAsync_v2((char *)got + i * bytes, device + i * bytes, bytes, stream));
+			CHECK(cuMemcpyDtoHAsync_v2((char *)got + i * bytes, device + i * bytes, bytes,
+					stream));
 		if (round % 2) {
 			CHECK(cuStreamSynchronize(stream));
 		} else {

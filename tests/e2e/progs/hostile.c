@@ -44,7 +44,8 @@ static uint64_t next(uint64_t *state)
 /* A number of any size, often at an edge. */
 static uint64_t odd(uint64_t *state)
 {
-	static const uint64_t edges[] = {0, 1, 8, 63, 64, 67, 68, 4096, RING_RECORD, RING_BYTES, LIMIT_HEAD, LIMIT_BATCH,
+	static const uint64_t edges[] = {0, 1, 8, 63, 64, 67, 68, 4096, RING_RECORD, RING_BYTES, LIMIT_HEAD,
+			LIMIT_BATCH,
 		LIMIT_ARENA, UINT32_MAX, 1ull << 32, 1ull << 62, INT64_MAX, UINT64_MAX};
 	uint64_t n = edges[next(state) % (sizeof edges / sizeof *edges)];
 
@@ -79,7 +80,8 @@ static bool begin(const char *mount)
 	union { struct cmsghdr align; char bytes[CMSG_SPACE(4 * sizeof(int))]; } control;
 	struct sockaddr_un a = {.sun_family = AF_UNIX};
 	struct iovec v = {&(char){0}, 1};
-	struct msghdr m = {.msg_iov = &v, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control};
+	struct msghdr m = {.msg_iov = &v, .msg_iovlen = 1, .msg_control = &control,
+			.msg_controllen = sizeof control};
 	int s, fds[4], n = 0;
 
 	snprintf(me.path, sizeof me.path, "%s/ctl", mount);
@@ -87,7 +89,8 @@ static bool begin(const char *mount)
 	if (me.ctl < 0 || ioctl(me.ctl, CTL_CHANNEL, &c))
 		return false;
 	s = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	if ((size_t)snprintf(a.sun_path, sizeof a.sun_path, CTL_CHANNEL_NAME, mount, c.session) >= sizeof a.sun_path ||
+	if ((size_t)snprintf(a.sun_path, sizeof a.sun_path, CTL_CHANNEL_NAME, mount,
+			c.session) >= sizeof a.sun_path ||
 		connect(s, (struct sockaddr *)&a, sizeof a) || recvmsg(s, &m, 0) != 1)
 		return false;
 	close(s);
@@ -127,7 +130,8 @@ static size_t record(uint64_t *state, uint8_t *to)
 {
 	struct frame f = {.kind = next(state) % 8 ? FRAME_WAIT + next(state) % 2 - 1 : next(state) % 20,
 		.call = (uint16_t)(next(state) % 720), .thread = 1 + next(state) % 3, .seq = ++me.seq,
-		.head_len = next(state) % 4 ? 0 : next(state) % 60, .bulk_len = next(state) % 6 ? 0 : next(state) % 3000};
+		.head_len = next(state) % 4 ? 0 : next(state) % 60,
+		.bulk_len = next(state) % 6 ? 0 : next(state) % 3000};
 
 	if (next(state) % 16 == 0)
 		f.seq += odd(state);
@@ -176,7 +180,8 @@ static void step_ring(uint64_t *state)
 
 static void step_stretch(uint64_t *state)
 {
-	struct ring_bulk b = {.batch = me.batch + next(state) % 3, .at = next(state) % 4 ? next(state) % LIMIT_ARENA : odd(state),
+	struct ring_bulk b = {.batch = me.batch + next(state) % 3,
+			.at = next(state) % 4 ? next(state) % LIMIT_ARENA : odd(state),
 		.len = next(state) % 4 ? 1 + next(state) % 5000 : odd(state)};
 
 	memcpy(ring_bulk_at(me.memory, me.given), &b, sizeof b);
@@ -188,7 +193,8 @@ static void step_stretch(uint64_t *state)
 static void step_ctl(uint64_t *state)
 {
 	static _Thread_local uint8_t room[70000];
-	static const unsigned long requests[] = {CTL_WAIT_256, CTL_WAIT_1K, CTL_WAIT_4K, CTL_WAIT_16K, CTL_CHANNEL, CTL_UNTIL};
+	static const unsigned long requests[] = {CTL_WAIT_256, CTL_WAIT_1K, CTL_WAIT_4K, CTL_WAIT_16K,
+			CTL_CHANNEL, CTL_UNTIL};
 	static const int64_t places[] = {0, CTL_POST(1), CTL_DATA(1, 0), CTL_REPLY(1), CTL_UPCALL, CTL_ASIDE};
 	struct ctl_wait w = {.batch = next(state) % 2 ? me.batch + 1 : odd(state),
 		.seq = next(state) % 2 ? me.seq : odd(state), .len = (uint32_t)odd(state)};
@@ -245,7 +251,8 @@ static void child(const char *mount, uint64_t state)
 		append(hello, hello_len, s);
 	int threads = (int)(next(&state) % 3);
 	for (int i = 0; i < threads; i++)
-		REQUIRE(!pthread_create(&t[i], NULL, i ? by_ctl : scribble, (void *)(uintptr_t)(next(&state) | 1)));
+		REQUIRE(!pthread_create(&t[i], NULL, i ? by_ctl : scribble,
+				(void *)(uintptr_t)(next(&state) | 1)));
 	for (int i = 0; i < STEPS; i++) {
 		if (next(&state) % 6)
 			step_ring(&state);
@@ -286,7 +293,8 @@ int main(int argc, char **argv)
 			continue;
 		}
 		if (WIFSIGNALED(status)) {
-			fprintf(stderr, "seed %llu: the child died of signal %d\n", (unsigned long long)seed, WTERMSIG(status));
+			fprintf(stderr, "seed %llu: the child died of signal %d\n", (unsigned long long)seed,
+					WTERMSIG(status));
 			return 1;
 		}
 		sessions += !WEXITSTATUS(status);
@@ -295,6 +303,7 @@ int main(int argc, char **argv)
 	/* The session of this very process is as it was. */
 	CHECK(cuDeviceGetCount(&status));
 	prog_up();
-	printf("sessions %u refused %u late %u, last seed %llu\n", sessions, refused, late, (unsigned long long)seed);
+	printf("sessions %u refused %u late %u, last seed %llu\n", sessions, refused, late,
+			(unsigned long long)seed);
 	return refused > sessions / 10 || late > 1 + sessions / 10;
 }

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `iteration N HOW`: N times what one step of a network asks of the driver, by the calls that PyTorch, JAX, Triton, cuBLAS and cuDNN were seen to make: state,
- * attributes, occupancy, pointers, launches, memsets, copies to the device, events, a graph. HOW says what follows in each: `none`, or `read`: a read-back of
- * four bytes, and then synchronizations and queries of what is known to be complete. What a step needs but once is done ahead of the first. One thread. */
+/* `iteration N HOW`: N times what one step of a network asks of the driver, by the calls that PyTorch, JAX,
+ * Triton, cuBLAS and cuDNN were seen to make: state, attributes, occupancy, pointers, launches, memsets,
+ * copies to the device, events, a graph. HOW says what follows in each: `none`, or `read`: a read-back of
+ * four bytes, and then synchronizations and queries of what is known to be complete. What a step needs but
+ * once is done ahead of the first. One thread. */
 #include "prog.h"
 
 static CUstream stream, other, aside;
@@ -75,7 +77,8 @@ static void ask(void)
 	CHECK(cuOccupancyMaxPotentialBlockSize(&blocks, &block, function, no_shared, 0, 0));
 	CHECK(cuOccupancyAvailableDynamicSMemPerBlock(&size, function, 1, 128));
 	CHECK(cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, memory + 16));
-	CHECK(cuPointerGetAttributes(2, (CUpointer_attribute[]){CU_POINTER_ATTRIBUTE_CONTEXT, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL},
+	CHECK(cuPointerGetAttributes(2, (CUpointer_attribute[]){CU_POINTER_ATTRIBUTE_CONTEXT,
+			CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL},
 			(void *[]){&context, &n}, memory));
 	CHECK(cuMemGetAddressRange_v2(&start, &size, memory + 4));
 	CHECK(cuStreamIsCapturing(stream, &status));
@@ -92,7 +95,8 @@ static void work(int *calls)
 {
 	CUevent made;
 	CUlaunchAttribute wait = {.id = CU_LAUNCH_ATTRIBUTE_PRIORITY, .value.priority = 0};
-	CUlaunchConfig shape = {.gridDimX = 1, .gridDimY = 1, .gridDimZ = 1, .blockDimX = 64, .blockDimY = 1, .blockDimZ = 1,
+	CUlaunchConfig shape = {.gridDimX = 1, .gridDimY = 1, .gridDimZ = 1, .blockDimX = 64, .blockDimY = 1,
+			.blockDimZ = 1,
 		.hStream = stream, .attrs = &wait, .numAttrs = 1};
 	unsigned word = 5;
 
@@ -102,7 +106,8 @@ static void work(int *calls)
 	CHECK(cuMemsetD32Async(memory + 2048, 7, 100, stream));
 	CHECK(cuMemcpyDtoDAsync_v2(memory + 3072, memory, 256, stream));
 	CHECK(cuFuncSetAttribute(function, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, 1024));
-	CHECK(cuKernelSetAttribute(CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, 2048, kernel, prog_device));
+	CHECK(cuKernelSetAttribute(CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, 2048, kernel,
+			prog_device));
 	CHECK(cuFuncSetCacheConfig(function, CU_FUNC_CACHE_PREFER_L1));
 	for (int i = 0; i < 10; i++)
 		CHECK(prog_launch(function, memory, 1, 64, 64, i % 2 ? stream : NULL));

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Large copies of sizes and places that fit nothing, from and to pageable and pinned memory, waited for and not:
- * every byte checked. Says "right", waits for a word, copies once more with two threads at once, says "over". */
+/* Large copies of sizes and places that fit nothing, from and to pageable and pinned memory, waited for and
+ * not: every byte checked. Says "right", waits for a word, copies once more with two threads at once, says
+ * "over". */
 #include <pthread.h>
 #include "tests/e2e/progs/prog.h"
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Much at once. `load launch A P N`: N launches while A allocations and P pinned buffers live. `load threads T N`: T threads that begin together, N launches
- * each. `load duplex MIB N`: one thread copies to the device, another to the host, N times so many MiB, and every byte is checked. Says what came out. */
+/* Much at once. `load launch A P N`: N launches while A allocations and P pinned buffers live. `load threads
+ * T N`: T threads that begin together, N launches each. `load duplex MIB N`: one thread copies to the device,
+ * another to the host, N times so many MiB, and every byte is checked. Says what came out. */
 #include <pthread.h>
 #include "prog.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The program's part of wire/ctl.h's CTL_CHANNEL, step by step, so that others can come between: asks for the memory,
- * says "session N", waits for standard input, connects to sessions/N.channel and says "mine" when it got the memory.
- * With the argument "others" a child of it tries first and says "not the child's" when it gets nothing. One thread
- * each. */
+/* The program's part of wire/ctl.h's CTL_CHANNEL, step by step, so that others can come between: asks for the
+ * memory, says "session N", waits for standard input, connects to sessions/N.channel and says "mine" when it
+ * got the memory. With the argument "others" a child of it tries first and says "not the child's" when it
+ * gets nothing. One thread each. */
 #include <fcntl.h>
 #include <limits.h>
 #include <sys/ioctl.h>
@@ -19,11 +19,13 @@ static int descriptors(const char *mount, unsigned session)
 	union { struct cmsghdr align; char bytes[CMSG_SPACE(4 * sizeof(int))]; } control;
 	struct sockaddr_un a = {.sun_family = AF_UNIX};
 	struct iovec v = {&(char){0}, 1};
-	struct msghdr m = {.msg_iov = &v, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control};
+	struct msghdr m = {.msg_iov = &v, .msg_iovlen = 1, .msg_control = &control,
+			.msg_controllen = sizeof control};
 	int s = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0), n = 0;
 
 	REQUIRE(s >= 0);
-	REQUIRE((size_t)snprintf(a.sun_path, sizeof a.sun_path, CTL_CHANNEL_NAME, mount, session) < sizeof a.sun_path);
+	REQUIRE((size_t)snprintf(a.sun_path, sizeof a.sun_path, CTL_CHANNEL_NAME, mount,
+			session) < sizeof a.sun_path);
 	if (connect(s, (struct sockaddr *)&a, sizeof a)) {
 		perror(a.sun_path);
 		exit(1);

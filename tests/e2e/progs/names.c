@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Opens the driver's and NVML's library by the names that programs use, without a version first, and tells whether both names are
- * one library and whose folder it is in. This program is not linked with either. One thread. */
+/* Opens the driver's and NVML's library by the names that programs use, without a version first, and tells
+ * whether both names are one library and whose folder it is in. This program is not linked with either. One
+ * thread. */
 #include <dlfcn.h>
 #include <stdio.h>
 #include <string.h>
@@ -12,7 +13,8 @@ static void tell(const char *plain, const char *versioned, const char *symbol)
 
 	if (f)
 		dladdr(f, &where);
-	printf("%s %s %s\n", plain, a && a == b ? "same" : "not the same", where.dli_fname ? where.dli_fname : "missing");
+	printf("%s %s %s\n", plain, a && a == b ? "same" : "not the same",
+			where.dli_fname ? where.dli_fname : "missing");
 }
 
 int main(void)

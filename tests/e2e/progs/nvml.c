@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Asks NVML what a monitor asks, on a software device: says "right" when all of it is so. With the argument "wait" it says "ready", waits for standard
- * input and asks again. One thread. NVML is loaded as monitors load it, so that no library path is needed to build this. */
+/* Asks NVML what a monitor asks, on a software device: says "right" when all of it is so. With the argument
+ * "wait" it says "ready", waits for standard input and asks again. One thread. NVML is loaded as monitors
+ * load it, so that no library path is needed to build this. */
 #include <dlfcn.h>
 #include "tests/e2e/progs/prog.h"
 #include "wire/nvml.h"
@@ -42,7 +43,8 @@ static void check_names(nvmlDevice_t d)
 /* A program may have an older, shorter struct than this build's: what lies behind it stays. */
 static void check_versions(nvmlDevice_t d)
 {
-	struct { nvmlMemory_v2_t m; unsigned long long behind; } v = {.m.version = sizeof v.m | 2u << 24, .behind = 42};
+	struct { nvmlMemory_v2_t m; unsigned long long behind; } v = {.m.version = sizeof v.m | 2u << 24,
+			.behind = 42};
 	struct { unsigned version, words[63]; } shorter;
 
 	REQUIRE(!ASK(nvmlDeviceGetMemoryInfo_v2)(d, &v.m) && v.m.total >= v.m.free && v.behind == 42);
@@ -97,7 +99,8 @@ static void check_others(nvmlDevice_t d)
 	REQUIRE(ASK(nvmlDeviceSetPersistenceMode)(d, NVML_FEATURE_ENABLED) == NVML_ERROR_NO_PERMISSION);
 	REQUIRE(ASK(nvmlDeviceGetFanSpeed)(d, &n) == NVML_ERROR_NOT_SUPPORTED);
 	REQUIRE(!strcmp(ASK(nvmlErrorString)(NVML_ERROR_NOT_SUPPORTED), "Not Supported"));
-	REQUIRE(!ASK(nvmlSystemGetProcessName)((unsigned)getpid(), name, sizeof name) && strstr(name, "nvml"));
+	REQUIRE(!ASK(nvmlSystemGetProcessName)((unsigned)getpid(), name, sizeof name) &&
+			strstr(name, "nvml"));
 	REQUIRE(!ASK(nvmlSystemGetProcessName)((unsigned)getpid(), name, 4) && strlen(name) == 3);
 }
 

@@ -18,7 +18,8 @@ static char *image(unsigned number, size_t kib)
 	n = (size_t)snprintf(p, cap, ".version 7.8\n.target sm_90\n.address_size 64\n");
 	for (unsigned i = 0; i < KERNELS; i++)
 		n += (size_t)snprintf(p + n, cap - n,
-			".visible .entry k%u(.param .u64 p)\n{\n	.reg .b64 %%d;\n	ld.param.u64 %%d, [p];\n"
+			".visible .entry k%u(.param .u64 p)\n{\n	.reg .b64 %%d;\n"
+			"	ld.param.u64 %%d, [p];\n"
 			"	st.global.u32 [%%d], %u;\n	ret;\n}\n",
 			i, 100 * number + i);
 	while (n < kib << 10)

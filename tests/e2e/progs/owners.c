@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What comes of a module or of a mipmapped array belongs to that one's context, whichever is current: it is not
- * lost with another context. `owners IMAGE`: functions of the PTX in the file, which the server may have told of
- * before. Says "right". One thread. */
+/* What comes of a module or of a mipmapped array belongs to that one's context, whichever is current: it is
+ * not lost with another context. `owners IMAGE`: functions of the PTX in the file, which the server may have
+ * told of before. Says "right". One thread. */
 #include "tests/e2e/progs/prog.h"
 
 static void adds(CUfunction f, CUdeviceptr p, unsigned want)

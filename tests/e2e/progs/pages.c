@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Copies of more than one request's bytes by threads whose records lie at every place of a page: a record on two pages takes two of the pages that a
- * request may have. Its memory is of the thread and comes from malloc, behind what the threads took before: all of them stay. They copy one after the other. */
+/* Copies of more than one request's bytes by threads whose records lie at every place of a page: a record on
+ * two pages takes two of the pages that a request may have. Its memory is of the thread and comes from
+ * malloc, behind what the threads took before: all of them stay. They copy one after the other. */
 #include <pthread.h>
 #include <semaphore.h>
 #include "tests/e2e/progs/prog.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Threads with a stream each launch, copy to the host in every way, and ask by polling or waiting; host functions
- * of some run beside copies of others. All bytes must be there when a call says so. Prints "rounds N". Argument:
- * seconds (3). Eight threads. */
+/* Threads with a stream each launch, copy to the host in every way, and ask by polling or waiting; host
+ * functions of some run beside copies of others. All bytes must be there when a call says so. Prints "rounds
+ * N". Argument: seconds (3). Eight threads. */
 #include "tests/e2e/progs/prog.h"
 #include <pthread.h>
 #include <stdatomic.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Exports memory by descriptors (argument: how many times) and says "ready"; a child that has no CUDA gets the first of them through a
- * socket and says "child ready", holds it until standard input tells it, or for ever when the parent is killed before that. With
- * "most" it exports until it is refused, and says how often it was not; with "pointer" it looks at what names a pointer into a pool.
- * One thread. */
+/* Exports memory by descriptors (argument: how many times) and says "ready"; a child that has no CUDA gets
+ * the first of them through a socket and says "child ready", holds it until standard input tells it, or for
+ * ever when the parent is killed before that. With "most" it exports until it is refused, and says how often
+ * it was not; with "pointer" it looks at what names a pointer into a pool. One thread. */
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include "tests/e2e/progs/prog.h"
@@ -47,12 +47,14 @@ static int most(void)
 	for (int i = 0; i < 100 && (fd = export_one(h, &r)) < 0; i++)
 		usleep(20000);
 	CHECK(r);
-	CHECK(cuMemImportFromShareableHandle(&again, (void *)(intptr_t)fd, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR));
+	CHECK(cuMemImportFromShareableHandle(&again, (void *)(intptr_t)fd,
+			CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR));
 	say("right");
 	return 0;
 }
 
-/* The driver's own bytes say where in which process the memory is: no program sees them, and none can make them up. */
+/* The driver's own bytes say where in which process the memory is: no program sees them, and none can make
+ * them up. */
 static int pointer(void)
 {
 	CUmemPoolProps props = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
@@ -83,7 +85,8 @@ static void child(int socket)
 {
 	char c, control[CMSG_SPACE(sizeof(int))];
 	struct iovec v = {&c, 1};
-	struct msghdr m = {.msg_iov = &v, .msg_iovlen = 1, .msg_control = control, .msg_controllen = sizeof control};
+	struct msghdr m = {.msg_iov = &v, .msg_iovlen = 1, .msg_control = control,
+			.msg_controllen = sizeof control};
 
 	if (recvmsg(socket, &m, 0) != 1)
 		_exit(1);
@@ -97,7 +100,8 @@ int main(int argc, char **argv)
 	int n = argc > 1 ? atoi(argv[1]) : 1, pair[2], fd, first = -1;
 	char control[CMSG_SPACE(sizeof(int))] = {0}, c = 0;
 	struct iovec v = {&c, 1};
-	struct msghdr m = {.msg_iov = &v, .msg_iovlen = 1, .msg_control = control, .msg_controllen = sizeof control};
+	struct msghdr m = {.msg_iov = &v, .msg_iovlen = 1, .msg_control = control,
+			.msg_controllen = sizeof control};
 	CUresult r;
 
 	if (argc > 1 && !strcmp(argv[1], "most"))

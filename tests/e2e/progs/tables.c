@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a library newer than ours would do with the private tables: it calls functions that nobody was seen to call, and
- * asks for a table that is not known. Prints their answers. Threads: none. */
+/* What a library newer than ours would do with the private tables: it calls functions that nobody was seen to
+ * call, and asks for a table that is not known. Prints their answers. Threads: none. */
 #include <stdint.h>
 #include <stdio.h>
 #include "wire/cuda.h"

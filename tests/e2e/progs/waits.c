@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Waits for the server again and again, in the way that its argument names, until that fails: says "working" after the
- * first time, then "code N after M ms": what the failing call gave and how long it took. Ways: sync, read (4 bytes), alloc,
- * to_device and to_host (64 MiB of pageable memory), pinned_to_device and pinned_to_host (asynchronous), both (these two at
- * once), host (a host function and its end). Bytes that came back wrong are code 1000; so are those that were sent in a
- * copy of more than 5 s. One thread; a second one for both. */
+/* Waits for the server again and again, in the way that its argument names, until that fails: says "working"
+ * after the first time, then "code N after M ms": what the failing call gave and how long it took. Ways:
+ * sync, read (4 bytes), alloc, to_device and to_host (64 MiB of pageable memory), pinned_to_device and
+ * pinned_to_host (asynchronous), both (these two at once), host (a host function and its end). Bytes that
+ * came back wrong are code 1000; so are those that were sent in a copy of more than 5 s. One thread; a second
+ * one for both. */
 #include <pthread.h>
 #include "prog.h"
 
