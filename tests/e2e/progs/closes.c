@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `closes FOLDER`: pins memory, closes all descriptors that it has not opened itself, and opens files in the folder
- * in their place: freeing and pinning memory must not touch those. Before that, what was freed is zero when it is
- * pinned again, locked or not. Says "right". One thread. */
+/* `closes FOLDER`: pins memory, closes all descriptors that it has not opened itself, and opens files in the
+ * folder in their place: freeing and pinning memory must not touch those. Before that, what was freed is zero
+ * when it is pinned again, locked or not. Says "right". One thread. */
 #include <fcntl.h>
 #include <sys/mman.h>
 #include "tests/e2e/progs/prog.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* setting BYTES: lets a kernel have so much dynamic shared memory before there is a context, then asks about the
- * kernel; 0: asks only. Says how much it may have. */
+/* setting BYTES: lets a kernel have so much dynamic shared memory before there is a context, then asks about
+ * the kernel; 0: asks only. Says how much it may have. */
 #include "prog.h"
 
 int main(int argc, char **argv)
@@ -21,7 +21,8 @@ int main(int argc, char **argv)
 	CHECK(cuLibraryLoadData(&library, prog_ptx, NULL, NULL, 0, NULL, NULL, 0));
 	CHECK(cuLibraryGetKernel(&k, library, "fill"));
 	if (bytes) {
-		CHECK(cuKernelSetAttribute(CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, bytes, k, prog_device));
+		CHECK(cuKernelSetAttribute(CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, bytes, k,
+				prog_device));
 		CHECK(cuDevicePrimaryCtxRetain(&prog_context, prog_device));
 		CHECK(cuCtxSetCurrent(prog_context));
 	}
