@@ -191,8 +191,11 @@ void *exec_handle_of(struct exec *x, unsigned type, uint64_t id)
 				type > NVML_HANDLE_NONE ? (CUresult)NVML_ERROR_INVALID_ARGUMENT :
 				CUDA_ERROR_INVALID_HANDLE;
 	}
-	if (!x->first_id)
+	if (!x->first_id) {
 		x->first_id = id;
+		if (x->ends)
+			handle_ending(x->session->handles, id, true);
+	}
 	if (!x->parent && (type == HANDLE_CUmodule || type == HANDLE_CUlibrary || type == HANDLE_CUkernel ||
 			type == HANDLE_CUgraph))
 		x->parent = id;
@@ -259,8 +262,6 @@ void exec_drop(struct exec *x, unsigned type, void *real)
 
 	if (id)
 		handle_drop(x->session->handles, id);
-	if (id == x->first_id)
-		x->first_id = 0;
 }
 
 /* ---- running ---- */
@@ -322,14 +323,17 @@ CUresult exec_run(struct exec *x)
 	if (e && e->serve) {
 		if (!nvml_call)
 			set_context(x);
+		unsigned effect = effect_of(id, e->name);
+
+		x->ends = effect == ENDS;
 		hop(HOP_SERVE, x->frame.seq);
 		r = e->serve(x);
 		hop(HOP_SERVED, x->frame.seq);
-		unsigned effect = r || !x->first_id ? STAYS : effect_of(id, e->name);
-
-		if (effect == ENDS)
+		if (x->first_id && x->ends && r)
+			handle_ending(s->handles, x->first_id, false);
+		else if (x->first_id && x->ends)
 			handle_drop(s->handles, x->first_id);
-		else if (effect == CHANGES)
+		else if (x->first_id && effect == CHANGES && !r)
 			handle_change(s->handles, x->first_id);
 		if (__builtin_expect(mirror_count != 0, 0) && !nvml_call)
 			mirror_after(e->name);

@@ -32,6 +32,7 @@ struct exec {
 	 * with it. */
 	uint64_t parent;
 	uint64_t first_id;          /* the first handle among the arguments: what a destroy destroys */
+	bool ends;                  /* it is such a call */
 };
 
 /* Memory that lives until the record is answered, at most 64 MiB a record in all; NULL past it (the record
@@ -56,8 +57,8 @@ uint64_t exec_id_of(struct exec *x, unsigned type, void *real);
  * success. */
 uint64_t exec_new_id(struct exec *x);
 void exec_bind(struct exec *x, unsigned type, uint64_t id, void *real);
-/* After a destroy succeeded. Also drops what belongs to it (functions of a module). Calls whose name says
- * Destroy or Unload have this done for their first handle. */
+/* After a call that ended what a handle names, where its name does not say so: of calls that say Destroy or
+ * Unload the first handle, and what belongs to it, is dropped anyway. */
 void exec_drop(struct exec *x, unsigned type, void *real);
 
 /* Bytes of a copy to the host: FRAME_DATA pieces of `transfer` from `offset` of it on. Replies of other

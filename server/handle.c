@@ -21,6 +21,7 @@ struct entry {
 	uint32_t next_id, next_real;    /* chains; next_id also links the free list */
 	uint32_t children;              /* live entries whose parent this is */
 	bool changed;
+	bool ending;                    /* not in a chain of by_real */
 };
 
 struct handles {
@@ -100,6 +101,8 @@ static void link_entry(struct handles *h, uint32_t i)
 
 	e->next_id = *id;
 	*id = i;
+	if (e->ending)
+		return;
 	e->next_real = *real;
 	*real = i;
 }
@@ -112,6 +115,8 @@ static void unlink_entry(struct handles *h, uint32_t i)
 	while (*p != i)
 		p = &h->entry[*p].next_id;
 	*p = e->next_id;
+	if (e->ending)
+		return;
 	p = &h->by_real[hash_real(h, HANDLE_TYPE(e->id), e->real)];
 	while (*p != i)
 		p = &h->entry[*p].next_real;
@@ -285,6 +290,20 @@ bool handle_bind(struct handles *h, unsigned type, uint64_t id, void *real)
 bool handle_bind_child(struct handles *h, unsigned type, uint64_t id, void *real, uint64_t parent)
 {
 	return bind(h, type, id, real, parent);
+}
+
+void handle_ending(struct handles *h, uint64_t id, bool ending)
+{
+	uint32_t i;
+
+	pthread_mutex_lock(&h->lock);
+	i = find_id(h, id);
+	if (i != NONE) {
+		unlink_entry(h, i);
+		h->entry[i].ending = ending;
+		link_entry(h, i);
+	}
+	pthread_mutex_unlock(&h->lock);
 }
 
 void handle_replace(struct handles *h, uint64_t id, void *real)

@@ -172,7 +172,6 @@ CUresult serve_cuLinkDestroy(struct exec *x)
 
 	if (r)
 		return r;
-	exec_drop(x, HANDLE_CUlinkState, s);
 	pthread_mutex_lock(&lock);
 	for (at = &linkers; *at && (*at)->state != s; at = &(*at)->next) {
 	}

@@ -68,6 +68,31 @@ START_TEST(replaced)
 }
 END_TEST
 
+/* The driver gives a handle again before the call that ended its last bearer has returned. */
+START_TEST(given_again)
+{
+	uint64_t a = handle_add(h, EVENT, REAL(1), 0), b;
+
+	handle_ending(h, a, true);
+	ck_assert_ptr_eq(handle_real(h, EVENT, a), REAL(1));
+	b = handle_add(h, EVENT, REAL(1), 0);
+	ck_assert_uint_ne(b, a);
+	handle_drop(h, a);
+	ck_assert_uint_eq(handle_id(h, EVENT, REAL(1)), b);
+	ck_assert_ptr_eq(handle_real(h, EVENT, b), REAL(1));
+	ck_assert(handle_bind(h, STREAM, HANDLE_ID(STREAM, 0x2000), REAL(2)));
+	handle_ending(h, HANDLE_ID(STREAM, 0x2000), true);
+	ck_assert(handle_bind(h, STREAM, HANDLE_ID(STREAM, 0x2001), REAL(2)));
+	ck_assert_ptr_eq(handle_real(h, STREAM, HANDLE_ID(STREAM, 0x2000)), REAL(2));
+	handle_drop(h, HANDLE_ID(STREAM, 0x2000));
+	ck_assert_ptr_eq(handle_real(h, STREAM, HANDLE_ID(STREAM, 0x2001)), REAL(2));
+	/* The call has failed. */
+	handle_ending(h, b, true);
+	handle_ending(h, b, false);
+	ck_assert_uint_eq(handle_add(h, EVENT, REAL(1), 0), b);
+}
+END_TEST
+
 START_TEST(program_chosen)
 {
 	uint64_t id = HANDLE_ID(STREAM, 0x2000);
@@ -165,6 +190,7 @@ int main(void)
 	tcase_add_checked_fixture(t, setup, teardown);
 	tcase_add_test(t, server_chosen);
 	tcase_add_test(t, replaced);
+	tcase_add_test(t, given_again);
 	tcase_add_test(t, program_chosen);
 	tcase_add_test(t, belonging);
 	tcase_add_test(t, many);

@@ -185,9 +185,6 @@ def body(api, c):
         call = f"(x->frame.flags & FRAME_PTDS ? {call}_ptds : {call})"
     s = b.first + lines(1, "if (!get_end(&x->in))", *BAD) + b.late
     s += lines(1, f"CUresult r = {'' if api.plain else '(CUresult)'}{call}({', '.join(b.args)});")
-    for p in c.params:
-        if p.has("DROP"):
-            s += lines(1, "if (!r)", f"\texec_drop(x, HANDLE_{p.type}, {p.name});")
     if new:
         s += lines(1, "if (!r)", f"\texec_bind(x, HANDLE_{new.type}, id, {new.name}_);")
     elif b.after:
