@@ -35,6 +35,7 @@ bool handle_changed(struct handles *h, uint64_t id);
 /* Forgets an id and everything whose parent it is. By id, because the driver may have given the same
  * handle of its own to another thread already. */
 void handle_drop(struct handles *h, uint64_t id);
-/* Ahead of the driver's call that ends what id names: the same real handle may be a new one of another thread's
- * before that call returns, and is given an id of its own. Taken back (false) when the call has failed. */
+/* Ahead of the driver's call that ends what id names: the same real handle may be a new one of another
+ * thread's before that call returns, and is given an id of its own. Taken back (false) when the call has
+ * failed. */
 void handle_ending(struct handles *h, uint64_t id, bool ending);
