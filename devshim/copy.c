@@ -475,7 +475,12 @@ static CUresult run_later(const struct copy *k, CUstream stream, struct work *w,
 	if (!r) {
 		put_u64(&c.out, id);
 		atomic_fetch_add(&asides, once);
-		r = once && !work_is_full(w) ? call_post(&c) : wait_for(&c);
+		bool full = work_is_full(w);
+		work_gate_lock();
+		r = once && !full ? call_post(&c) : wait_for(&c);
+		if (!r)
+			work_gated(w, c.seq);
+		work_gate_unlock();
 		if (r && once)
 			aside_over();
 	}
@@ -484,7 +489,6 @@ static CUresult run_later(const struct copy *k, CUstream stream, struct work *w,
 		free(a);
 		return r;
 	}
-	work_gated(w, c.seq);
 	atomic_store(&a->seq, c.seq);
 	if (once)
 		aside_release(a);
@@ -493,47 +497,65 @@ static CUresult run_later(const struct copy *k, CUstream stream, struct work *w,
 
 /* ---- which way */
 
+#define TURN_TRIES 16 /* others may gate the stream again and again */
 #define SERVER_HOLDS ((size_t)4 << 20) /* bytes that the server takes before their turn */
 
 /* Bytes that stand behind what ends only when the program lets it would fill the connection, and what the
- * program asks meanwhile is behind them: so many of pageable memory wait here until their turn is near. */
-static CUresult await_turn(const struct copy *k, CUstream stream, struct work *w)
+ * program asks meanwhile is behind them: so many of pageable memory wait here until their turn is near. *held: the lock
+ * of gates, until the record is sent. */
+static CUresult await_turn(const struct copy *k, CUstream stream, struct work *w, bool *held)
 {
-	if (total(k) <= SERVER_HOLDS || !work_is_gated(w) || work_capturing() || upcall_inside())
-		return CUDA_SUCCESS;
-	return cuStreamSynchronize(stream);
+	CUresult r = CUDA_SUCCESS;
+
+	*held = total(k) > SERVER_HOLDS && !work_capturing() && !upcall_inside();
+	if (!*held)
+		return r;
+	work_gate_lock();
+	for (int tries = 0; !r && tries < TURN_TRIES && work_is_gated(w); tries++) {
+		work_gate_unlock();
+		r = cuStreamSynchronize(stream);
+		work_gate_lock();
+	}
+	if (r) {
+		work_gate_unlock();
+		*held = false;
+	}
+	return r;
 }
 
 static CUresult to_device(const struct copy *k, bool async, CUstream stream, struct work *w)
 {
 	uint64_t mark = work_mark(), seq;
 	unsigned copies;
-	bool overlap, known = k->dst.type == CU_MEMORYTYPE_DEVICE && k->dst.known;
+	bool overlap, held, known = k->dst.type == CU_MEMORYTYPE_DEVICE && k->dst.known;
 	CUresult r;
 
 	untold_bytes((uintptr_t)host_base(&k->src), span(k, &k->src), &overlap, &copies);
 	if (!async) {
-		r = await_turn(k, ptds_active() ? CU_STREAM_PER_THREAD : CU_STREAM_LEGACY, w);
-		if (r)
-			return r;
 		if (overlap && (r = cuCtxSynchronize()))
+			return r;
+		r = await_turn(k, ptds_active() ? CU_STREAM_PER_THREAD : CU_STREAM_LEGACY, w, &held);
+		if (r)
 			return r;
 		bool post = known && !work_is_busy(w);
 
 		r = send_bytes(k, COPY_SYNC, NULL, post, &seq);
+		if (held)
+			work_gate_unlock();
 		if (!r && !post)
 			work_done(w, mark);
 		return r;
 	}
 	if (k->src.pinned && work_is_gated(w))
 		return run_later(k, stream, w, true);
-	r = await_turn(k, stream, w);
-	if (r || (overlap && (r = cuCtxSynchronize())))
+	if ((overlap && (r = cuCtxSynchronize())) || (r = await_turn(k, stream, w, &held)))
 		return r;
 	bool post = known && !work_is_foreign(stream) && !work_is_full(w) &&
 		    ((k->linear && k->w <= COPY_SMALL) || !work_is_gated(w));
 
 	r = send_bytes(k, COPY_ASYNC, stream, post, &seq);
+	if (held)
+		work_gate_unlock();
 	if (r)
 		return r;
 	/* Pinned memory may be read later, when its turn has come. */

@@ -315,24 +315,23 @@ CUresult cuStreamWaitEvent(CUstream hStream, CUevent hEvent, unsigned int Flags)
 	/* An event that was recorded in a capture cannot be waited for outside of it. */
 	bool known = atomic_load(&e->recorded) != UINT64_MAX;
 
-	if (Flags == CU_EVENT_WAIT_DEFAULT && known && !e->shared && !work_capturing() && !work_is_full(w)) {
-		r = call_post(&c);
-	} else {
-		r = call_wait(&c);
-		r = call_end(&c, r);
-	}
-	if (r)
-		return r;
+	bool post = Flags == CU_EVENT_WAIT_DEFAULT && known && !e->shared && !work_capturing() && !work_is_full(w);
+	/* What the other stream waits for, this one waits for now; of another process nothing is known. */
+	bool gates = e->shared || atomic_load(&e->gated);
+
+	if (gates)
+		work_gate_lock();
+	r = post ? call_post(&c) : call_end(&c, call_wait(&c));
 	struct work *from = atomic_load(&e->work);
 
-	if (Flags && work_capturing())
+	if (!r && Flags && work_capturing())
 		atomic_store(&work_graphs_gate, true);
-	/* What the other stream waits for, this one waits for now; of another process nothing is known. */
-	if (e->shared ||
-		(atomic_load(&e->gated) && (!from || atomic_load(&from->done) < atomic_load(&e->recorded))))
+	if (!r && gates && (e->shared || !from || atomic_load(&from->done) < atomic_load(&e->recorded)))
 		work_gated(w, c.seq);
-	else
+	else if (!r)
 		work_posted(w, c.seq);
+	if (gates)
+		work_gate_unlock();
 	return r;
 }
 
@@ -355,10 +354,13 @@ static CUresult post_value(
 	put_u64(&c.out, addr);
 	put_u64(&c.out, value);
 	put_u64(&c.out, flags);
-	r = call_wait(&c);
-	r = call_end(&c, r);
+	if (gates)
+		work_gate_lock();
+	r = call_end(&c, call_wait(&c));
 	if (!r)
 		(gates ? work_gated : work_posted)(w, c.seq);
+	if (gates)
+		work_gate_unlock();
 	return r;
 }
 
@@ -390,9 +392,11 @@ CUresult cuStreamBatchMemOp_v2(
 
 	if (r)
 		return r;
+	work_gate_lock();
 	r = remote_cuStreamBatchMemOp_v2(stream, count, paramArray, flags);
 	if (!r)
 		work_gated(w, work_mark() + 1);
+	work_gate_unlock();
 	return r;
 }
 
@@ -490,19 +494,19 @@ static CUresult add_host_function(
 	if (!r) {
 		put_handle(&c, HANDLE_CUstream, stream);
 		put_u64(&c.out, id);
-		if (work_capturing() || work_is_full(w)) {
-			r = call_wait(&c);
-			r = call_end(&c, r);
-		} else {
-			r = call_post(&c);
-		}
+		bool post = !work_capturing() && !work_is_full(w);
+
+		work_gate_lock();
+		r = post ? call_post(&c) : call_end(&c, call_wait(&c));
+		if (!r)
+			work_gated(w, c.seq);
+		work_gate_unlock();
 	}
 	if (r) {
 		upcall_drop(id);
 		free(h);
 		return r;
 	}
-	work_gated(w, c.seq);
 	atomic_store(&h->seq, c.seq);
 	if (once)
 		host_function_release(h);

@@ -187,6 +187,11 @@ void work_seen_outside(void)
 	atomic_store(&seen_outside, true);
 }
 
+static pthread_mutex_t gate = PTHREAD_MUTEX_INITIALIZER;
+
+void work_gate_lock(void) { pthread_mutex_lock(&gate); }
+void work_gate_unlock(void) { pthread_mutex_unlock(&gate); }
+
 void work_gated(struct work *w, uint64_t seq)
 {
 	if (work_capturing())
