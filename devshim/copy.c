@@ -501,8 +501,8 @@ static CUresult run_later(const struct copy *k, CUstream stream, struct work *w,
 #define SERVER_HOLDS ((size_t)4 << 20) /* bytes that the server takes before their turn */
 
 /* Bytes that stand behind what ends only when the program lets it would fill the connection, and what the
- * program asks meanwhile is behind them: so many of pageable memory wait here until their turn is near. *held: the lock
- * of gates, until the record is sent. */
+ * program asks meanwhile is behind them: so many of pageable memory wait here until their turn is near.
+ * *held: the lock of gates, until the record is sent. */
 static CUresult await_turn(const struct copy *k, CUstream stream, struct work *w, bool *held)
 {
 	CUresult r = CUDA_SUCCESS;

@@ -315,7 +315,8 @@ CUresult cuStreamWaitEvent(CUstream hStream, CUevent hEvent, unsigned int Flags)
 	/* An event that was recorded in a capture cannot be waited for outside of it. */
 	bool known = atomic_load(&e->recorded) != UINT64_MAX;
 
-	bool post = Flags == CU_EVENT_WAIT_DEFAULT && known && !e->shared && !work_capturing() && !work_is_full(w);
+	bool post = Flags == CU_EVENT_WAIT_DEFAULT && known && !e->shared && !work_capturing() &&
+			!work_is_full(w);
 	/* What the other stream waits for, this one waits for now; of another process nothing is known. */
 	bool gates = e->shared || atomic_load(&e->gated);
 

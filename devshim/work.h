@@ -62,8 +62,8 @@ bool work_only_copied(struct work *w);
 void work_seen_outside(void);
 /* The same, and the work ends only when the program lets it. */
 void work_gated(struct work *w, uint64_t seq);
-/* Who gates a stream holds the lock from ahead of its record until that is noted. So who has found a stream free of
- * gates under the lock, and holds it until its own record is on its way, is ahead of any gate. */
+/* Who gates a stream holds the lock from ahead of its record until that is noted. So who has found a stream
+ * free of gates under the lock, and holds it until its own record is on its way, is ahead of any gate. */
 void work_gate_lock(void);
 void work_gate_unlock(void);
 /* Some graph may hold what ends only when the program lets it: a host function, a copy of the program's
