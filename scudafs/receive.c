@@ -6,9 +6,11 @@
  * Thread rule: see relay_state.h. The session's thread alone. */
 #include "scudafs/relay_state.h"
 #include <errno.h>
+#include <linux/sockios.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include "scudafs/text.h"
 #include "wire/msg.h"
 
@@ -30,9 +32,30 @@ static int on_bye(struct relay *r, const uint8_t *head, size_t n)
 	return ESHUTDOWN;
 }
 
+/* The server waits for the rest of a record. When there is none, neither here nor on its way, the stream was
+ * damaged, and nothing would ever end that. */
+static int on_rest(struct relay *r)
+{
+	int left = 0;
+	uint64_t now = clock_ms();
+
+	if (r->out.have || r->out.left || r->queue.head || ioctl(stream_fd(r->stream), SIOCOUTQ, &left) || left)
+		r->misfit = 0;
+	else if (!r->misfit)
+		r->misfit = now;
+	else if (clock_since(now, r->misfit) >= TIME_DEAD) {
+		log_warning("session %u: %s waits for the rest of a record that it has been given", r->id, r->address);
+		return EPROTO;
+	}
+	return 0;
+}
+
 static int on_frame(struct relay *r, const struct frame *f, const uint8_t *p, size_t n, struct buffer *b)
 {
 	atomic_fetch_add_explicit(&counters.frames_in, 1, memory_order_relaxed);
+	if (f->kind == FRAME_PONG && f->seq == PONG_REST)
+		return on_rest(r);
+	r->misfit = 0;
 	switch (f->kind) {
 	case FRAME_REPLY:
 		return inbound_reply(r, f, p, n, b);

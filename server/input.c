@@ -31,7 +31,7 @@ static size_t receive(struct session *s, void *p, size_t n)
 	while ((r = stream_read_wait(s->stream, p, n, TIME_LISTEN)) == -ETIMEDOUT) {
 		alive_check(s, false);
 		if (s->body_left)
-			send_pong(s, 0);
+			send_pong(s, PONG_REST);
 	}
 	atomic_store_explicit(&s->receiving, false, memory_order_relaxed);
 	if (r <= 0)

@@ -100,6 +100,8 @@ _Static_assert(sizeof(struct frame) == 40, "frame");
  * DELIVERY_INLINE bytes follow in the same bulk, in order, while they fit; the others were sent before it as
  * DATA frames. The program puts all bytes in place before its call returns. */
 #define DELIVERY_INLINE 4096
+/* The seq of a PONG that nobody asked for, in the middle of a record whose rest has not come. */
+#define PONG_REST UINT64_MAX
 #define UPCALL_VALUES 2
 #define UPCALL_HEAD (9u * (1 + UPCALL_VALUES))  /* bytes of an UPCALL's head at most */
 struct delivery { uint64_t transfer, bytes; };

@@ -83,6 +83,12 @@ void exec_bind(struct exec *x, unsigned type, uint64_t id, void *real)
 	(void)real;
 	loop_check(id == chosen && HANDLE_TYPE(id) == type, "the chosen handle arrived", 0);
 }
+void exec_drop(struct exec *x, unsigned type, void *real)
+{
+	(void)x;
+	(void)type;
+	(void)real;
+}
 
 static CUresult dispatch(unsigned id, const uint8_t *head, size_t n, struct msg *out)
 {

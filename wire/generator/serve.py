@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The server's side of a call: how its dispatch decodes it, calls the driver, and encodes the answer."""
+import re
 from generator.describe import codecs, counted
 from generator.text import HEAD, function, lines
 
@@ -185,6 +186,9 @@ def body(api, c):
         call = f"(x->frame.flags & FRAME_PTDS ? {call}_ptds : {call})"
     s = b.first + lines(1, "if (!get_end(&x->in))", *BAD) + b.late
     s += lines(1, f"CUresult r = {'' if api.plain else '(CUresult)'}{call}({', '.join(b.args)});")
+    for p in c.params:
+        if p.has("DROP") and not re.search("Destroy|Unload", c.name):  # those are dropped by exec_run
+            s += lines(1, "if (!r)", f"\texec_drop(x, HANDLE_{p.type}, {p.name});")
     if new:
         s += lines(1, "if (!r)", f"\texec_bind(x, HANDLE_{new.type}, id, {new.name}_);")
     elif b.after:
