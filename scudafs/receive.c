@@ -39,12 +39,15 @@ static int on_rest(struct relay *r)
 	int left = 0;
 	uint64_t now = clock_ms();
 
-	if (r->out.have || r->out.left || r->queue.head || ioctl(stream_fd(r->stream), SIOCOUTQ, &left) || left)
+	bool ours = r->out.have || r->out.left || r->queue.head;
+
+	if (ours || ioctl(stream_fd(r->stream), SIOCOUTQ, &left) || left)
 		r->misfit = 0;
 	else if (!r->misfit)
 		r->misfit = now;
 	else if (clock_since(now, r->misfit) >= TIME_DEAD) {
-		log_warning("session %u: %s waits for the rest of a record that it has been given", r->id, r->address);
+		log_warning("session %u: %s waits for the rest of a record that it has been given", r->id,
+			r->address);
 		return EPROTO;
 	}
 	return 0;
