@@ -9,7 +9,7 @@ measure_network
 native "$work/native" 150 "$micro" "$how"
 bench_server
 start_mount
-mounted "$work/ours" 150 "$micro" "$how"
+through "$work/ours" 150 "$micro" "$how"
 
 echo "network of this run: round trip $rtt us, one connection $bw GB/s"
 awk -v rtt="$rtt" -v bw="$bw" '

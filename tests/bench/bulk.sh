@@ -15,6 +15,6 @@ native "$work/native" 60 "$tools/bulk" "$@"
 sed -n 's/^\([a-z-]* [0-9.]*\)$/native \1/p' "$work/native"
 bench_server
 start_mount
-mounted "$work/ours" 90 "$tools/bulk" "$@" daemon="$(daemon)" ${server:+server="$server"}
+through "$work/ours" 90 "$tools/bulk" "$@" daemon="$(daemon)" ${server:+server="$server"}
 cat "$work/ours"
 [ -s "$work/ours" ] || fail "nothing was measured: $(cat "$work/ours.err")"

@@ -49,7 +49,7 @@ start_mount
 daemon=$(daemon)
 [[ $parts != *" cpu "* ]] || {
 	native "$work/cpu.native" 60 "$tools/cost" cpu
-	mounted "$work/cpu" 90 "$tools/cost" cpu daemon="$daemon" ${server:+server="$server"}
+	through "$work/cpu" 90 "$tools/cost" cpu daemon="$daemon" ${server:+server="$server"}
 	both "$work/cpu.native" "$work/cpu"
 }
 [[ $parts != *" memory "* ]] || {

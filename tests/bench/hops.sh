@@ -10,7 +10,7 @@ mkdir "$SCUDAFS_HOPS"
 start_server
 start_mount
 measure_network
-mounted "$work/steps" 60 "$tools/cost" steps
+through "$work/steps" 60 "$tools/cost" steps
 python3 - "$SCUDAFS_HOPS" "$rtt" "$top/wire/hops.h" <<'PY'
 import glob, statistics, struct, sys
 

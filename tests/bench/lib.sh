@@ -29,12 +29,12 @@ native() # FILE SECONDS COMMAND...
 		echo "native ${*:1:3}: status $?: $(grep . "$to.err" | tail -n 1 | cut -c1-200)"
 }
 
-mounted() # FILE SECONDS COMMAND...; its calls are in FILE.json
+through() # FILE SECONDS COMMAND...; its calls are in FILE.json
 {
 	local to=$1 limit=$2
 	shift 2
 	timeout -k 2 "$limit" "$bin/scudafs" run --mount "$mnt" --stats="$to.json" -- "$@" >"$to" 2>"$to.err" </dev/null ||
-		echo "mounted ${*:1:3}: status $?: $(grep . "$to.err" | tail -n 1 | cut -c1-200)"
+		echo "through the mount ${*:1:3}: status $?: $(grep . "$to.err" | tail -n 1 | cut -c1-200)"
 }
 
 value() # FILE NAME

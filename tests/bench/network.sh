@@ -48,11 +48,11 @@ one() # RTT: the parts whose list has it
 	start_mount
 	echo "== $ms ms asked for: round trip $rtt us, one connection $bw GB/s"
 	[[ $parts != *" micro "* || " $rtts " != *" $ms "* ]] || {
-		mounted "$work/micro" 100 "$micro" slow
+		through "$work/micro" 100 "$micro" slow
 		losses "$work/micro.native" "$work/micro"
 	}
 	[[ $parts != *" torch "* || " $torch_rtts " != *" $ms "* ]] || {
-		mounted "$work/torch" 150 "$python" "$framework" --quick start resnet gpt2
+		through "$work/torch" 150 "$python" "$framework" --quick start resnet gpt2
 		losses "$work/torch.native" "$work/torch"
 		why_it_waited "$work/torch.json"
 	}
@@ -70,7 +70,7 @@ echo_address=127.0.0.1:$(cat "$work/echo.port")
 [[ $parts != *" torch "* ]] || {
 	native "$work/torch.native" 120 "$python" "$framework" --quick start resnet gpt2
 	start_mount
-	mounted "$work/start" 60 "$python" "$framework" start
+	through "$work/start" 60 "$python" "$framework" start
 	echo "== PyTorch to its first result: $(why_it_waited "$work/start.json" 40)"
 	stop_mount
 }

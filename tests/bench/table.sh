@@ -25,18 +25,18 @@ start_mount
 if wants micro; then
 	native "$work/micro.native" 100 "$micro" full
 	keep native "" "$work/micro.native"
-	mounted "$work/micro" 100 "$micro" full
+	through "$work/micro" 100 "$micro" full
 	keep ours "" "$work/micro"
 	if [ -x "$B/tests/apps/vectoradd" ]; then
 		# What a program of the runtime's waits for ahead of its first kernel.
-		SCUDAFS_TRACE=$work/trace mounted "$work/vectoradd" 20 "$B/tests/apps/vectoradd"
+		SCUDAFS_TRACE=$work/trace through "$work/vectoradd" 20 "$B/tests/apps/vectoradd"
 		awk '$4 ~ /^cuLaunchKernel/ { exit } $3 == "wait" { n++ } END { print "ours waits_vectoradd_first_kernel", n + 0 }' "$work/trace" >>"$work/values"
 	fi
 fi
 if wants torch; then
 	native "$work/torch.native" 90 "$python" "$framework"
 	keep native "" "$work/torch.native"
-	mounted "$work/torch" 120 "$python" "$framework"
+	through "$work/torch" 120 "$python" "$framework"
 	keep ours "" "$work/torch"
 	why_it_waited "$work/torch.json"
 fi
@@ -54,11 +54,11 @@ if wants network; then
 		echo "ours net$ms/rtt_us $rtt" >>"$work/values"
 		start_proxy address "$server_address" --delay-us "$delay"
 		start_mount
-		mounted "$work/slow" 60 "$micro" slow
+		through "$work/slow" 60 "$micro" slow
 		keep ours "net$ms/" "$work/slow"
 		keep native "net$ms/" "$work/slow.native"
 		if wants torch && [[ " ${TABLE_TORCH_RTTS:-1 10} " == *" $ms "* ]]; then
-			mounted "$work/quick" 120 "$python" "$framework" --quick start resnet gpt2
+			through "$work/quick" 120 "$python" "$framework" --quick start resnet gpt2
 			keep ours "net$ms/" "$work/quick"
 			keep native "net$ms/" "$work/quick.native"
 		fi
