@@ -148,7 +148,7 @@ static CUresult element_of(CUarray array, size_t *bytes)
 	case CU_AD_FORMAT_UNORM_INT_101010_2: *bytes = 4; break;
 	case CU_AD_FORMAT_UNORM_INT16X4:
 	case CU_AD_FORMAT_SNORM_INT16X4: *bytes = 8; break;
-	default: return call_unsupported("cuMemcpy3DBatchAsync", "arrays of blocks or planes");
+	default: return call_unsupported(CALL_cuMemcpy3DBatchAsync, "arrays of blocks or planes");
 	}
 	handle_set_data(HANDLE_CUarray, array, (void *)(uintptr_t)*bytes);
 	return CUDA_SUCCESS;

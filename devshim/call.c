@@ -42,7 +42,7 @@ CUresult call_begin(struct call *c, unsigned id)
 	if (__builtin_expect(t->host_function, 0))
 		return CUDA_ERROR_NOT_PERMITTED;
 	if (__builtin_expect(lacks[id], 0))
-		return call_unsupported(call_names[id].name, "the server lacks it");
+		return call_unsupported(id, "the server lacks it");
 	if (__builtin_expect(hops_on, 0))
 		t->began = hops_now();
 	msg_init(&c->out, t->out + sizeof(struct frame), LIMIT_HEAD);
@@ -268,41 +268,17 @@ void ptds_end(void)
 
 bool ptds_active(void) { return thread_cached && thread_cached->ptds; }
 
-/* A name without its version stands for all of them. */
-static unsigned need_of(const char *name)
+CUresult call_unsupported(unsigned id, const char *why)
 {
-	size_t n = strlen(name);
-	for (unsigned i = 0; i < CALL_COUNT; i++) {
-		const char *known = call_names[i].name;
-		if (!strncmp(known, name, n) && (!known[n] || known[n] == '_'))
-			return call_names[i].needs;
-	}
-	return CALL_CONTEXT;
-}
-
-CUresult call_unsupported(const char *name, const char *why)
-{
+	static atomic_bool told[CALL_COUNT];
 	struct context *ctx;
 	CUresult code = process_check();
-	if (!code && need_of(name) == CALL_CONTEXT)
+	if (!code && call_names[id].needs == CALL_CONTEXT)
 		code = context_check(&ctx);
 	if (code)
 		return code;
-	if (log_enabled(LOG_LEVEL_WARNING)) {
-		/* Names are constants, so that their addresses tell them apart. */
-		static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-		static const char *told[CALL_COUNT];
-		unsigned i = 0;
-		pthread_mutex_lock(&lock);
-		while (i < CALL_COUNT && told[i] && told[i] != name)
-			i++;
-		bool fresh = i < CALL_COUNT && !told[i];
-		if (fresh)
-			told[i] = name;
-		pthread_mutex_unlock(&lock);
-		if (fresh)
-			log_warning("%s is not supported: %s", name, why);
-	}
+	if (log_enabled(LOG_LEVEL_WARNING) && !atomic_exchange(&told[id], true))
+		log_warning("%s is not supported: %s", call_names[id].name, why);
 	return CUDA_ERROR_NOT_SUPPORTED;
 }
 

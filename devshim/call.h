@@ -70,9 +70,9 @@ void ptds_begin(void);
 void ptds_end(void);
 bool ptds_active(void);
 
-/* One log line per name and process under SCUDAFS_LOG; returns CUDA_ERROR_NOT_SUPPORTED (or 3 before
+/* One log line per call id and process under SCUDAFS_LOG; returns CUDA_ERROR_NOT_SUPPORTED (or 3 before
  * cuInit). */
-CUresult call_unsupported(const char *name, const char *why);
+CUresult call_unsupported(unsigned id, const char *why);
 
 /* Device ordinals: the application's (after CUDA_VISIBLE_DEVICES) and the server's. put_device returns false
  * for no visible device. */

@@ -376,14 +376,14 @@ CUresult cuCtxCreate_v3(CUcontext *pctx, CUexecAffinityParam *paramsArray, int n
 		CUdevice dev)
 {
 	if (numParams > 0 || paramsArray)
-		return call_unsupported("cuCtxCreate_v3", "contexts with a part of the device");
+		return call_unsupported(CALL_cuCtxCreate_v3, "contexts with a part of the device");
 	return cuCtxCreate_v2(pctx, flags, dev);
 }
 
 CUresult cuCtxCreate_v4(CUcontext *pctx, CUctxCreateParams *ctxCreateParams, unsigned int flags, CUdevice dev)
 {
 	if (ctxCreateParams && (ctxCreateParams->numExecAffinityParams || ctxCreateParams->cigParams))
-		return call_unsupported("cuCtxCreate_v4", "contexts with a part of the device");
+		return call_unsupported(CALL_cuCtxCreate_v4, "contexts with a part of the device");
 	return cuCtxCreate_v2(pctx, flags, dev);
 }
 

@@ -376,7 +376,7 @@ CUresult cuProfilerInitialize(const char *configFile, const char *outputFile, CU
 	(void)configFile;
 	(void)outputFile;
 	(void)outputMode;
-	return call_unsupported("cuProfilerInitialize", "the profiler is of the GPU host");
+	return call_unsupported(CALL_cuProfilerInitialize, "the profiler is of the GPU host");
 }
 
 CUresult cuProfilerStart(void)

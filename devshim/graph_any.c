@@ -171,7 +171,7 @@ CUresult cuGraphAddNode(
 	case CU_GRAPH_NODE_TYPE_CONDITIONAL: return add_conditional(node, g, before, n, &p->conditional);
 	case CU_GRAPH_NODE_TYPE_EXT_SEMAS_SIGNAL:
 	case CU_GRAPH_NODE_TYPE_EXT_SEMAS_WAIT:
-		return call_unsupported("cuGraphAddNode", "external semaphores are not remoted");
+		return call_unsupported(CALL_cuGraphAddNode, "external semaphores are not remoted");
 	default: return CUDA_ERROR_INVALID_VALUE;
 	}
 }
@@ -207,7 +207,7 @@ CUresult cuGraphAddNode_v2(CUgraphNode *node, CUgraph g, const CUgraphNode *befo
 }
 
 /* Nodes without parameters that could change. */
-static CUresult unchangeable(const char *call, CUgraphNodeType type)
+static CUresult unchangeable(unsigned call, CUgraphNodeType type)
 {
 	switch ((int)type) {
 	case CU_GRAPH_NODE_TYPE_EXT_SEMAS_SIGNAL:
@@ -255,7 +255,7 @@ CUresult cuGraphNodeSetParams(CUgraphNode node, CUgraphNodeParams *p)
 
 		return cuGraphBatchMemOpNodeSetParams(node, &b);
 	}
-	default: return unchangeable("cuGraphNodeSetParams", p->type);
+	default: return unchangeable(CALL_cuGraphNodeSetParams, p->type);
 	}
 }
 
@@ -295,6 +295,6 @@ CUresult cuGraphExecNodeSetParams(CUgraphExec e, CUgraphNode node, CUgraphNodePa
 
 		return cuGraphExecBatchMemOpNodeSetParams(e, node, &b);
 	}
-	default: return unchangeable("cuGraphExecNodeSetParams", p->type);
+	default: return unchangeable(CALL_cuGraphExecNodeSetParams, p->type);
 	}
 }

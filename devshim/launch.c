@@ -22,7 +22,7 @@ static CUresult put_attribute(struct call *c, const CUlaunchAttribute *a)
 
 	if (a->id == CU_LAUNCH_ATTRIBUTE_DEVICE_UPDATABLE_KERNEL_NODE &&
 		v.deviceUpdatableKernelNode.deviceUpdatable)
-		return call_unsupported("cuLaunchKernelEx", "nodes that a device updates are not remoted");
+		return call_unsupported(CALL_cuLaunchKernelEx, "nodes that a device updates are not remoted");
 	put_i64(&c->out, a->id);
 	put_bytes(&c->out, &v, sizeof v);
 	if (a->id == CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT &&
@@ -81,8 +81,8 @@ CUresult put_launch_params(struct call *c, const struct function *f, void **para
 	if (extra)
 		return packed_buffer(extra, &c->bulk, &c->bulk_len);
 	if (!f->laid_out)
-		return call_unsupported(
-			"cuLaunchKernel", "the parameter layout of this function is not known");
+		return call_unsupported(CALL_cuLaunchKernel,
+				"the parameter layout of this function is not known");
 	if (!f->nparams)
 		return CUDA_SUCCESS;
 	if (!params || f->bytes > LAUNCH_PARAMS)

@@ -20,8 +20,6 @@
 #define ARENA_KEPT (16u << 10)      /* a chunk of this size is kept for the next record */
 #define FAILED_LINES 20             /* log lines of failed posts in one second */
 
-enum effect { STAYS = 1, ENDS, CHANGES };
-
 struct arena {
 	struct arena *next;
 	size_t used, cap;
@@ -193,7 +191,7 @@ void *exec_handle_of(struct exec *x, unsigned type, uint64_t id)
 	}
 	if (!x->first_id) {
 		x->first_id = id;
-		if (x->ends)
+		if (x->effects & EFFECT_DROPS)
 			handle_ending(x->session->handles, id, true);
 	}
 	if (!x->parent && (type == HANDLE_CUmodule || type == HANDLE_CUlibrary || type == HANDLE_CUkernel ||
@@ -280,22 +278,21 @@ void exec_failed(struct exec *x, CUresult r)
 		log_info("%s failed with %d, record %llu", x->name, (int)r, (unsigned long long)x->frame.seq);
 }
 
-/* What becomes of its first handle. Found out once for each call: a launch should not pay for it. */
-static unsigned effect_of(uint16_t id, const char *name)
+/* Behind the call: what its words say of its first handle and of memory. */
+static void settle(struct exec *x, CUresult r)
 {
-	static _Atomic uint8_t known[LIMIT_CALLS];
-	uint8_t k = id < LIMIT_CALLS ? atomic_load_explicit(&known[id], memory_order_relaxed) : 0;
+	struct handles *h = x->session->handles;
 
-	if (!k) {
-		k = STAYS;
-		if (strstr(name, "Destroy") || strstr(name, "Unload"))
-			k = ENDS;
-		else if (!strcmp(name, "cuFuncSetAttribute") || !strcmp(name, "cuKernelSetAttribute"))
-			k = CHANGES;
-		if (id < LIMIT_CALLS)
-			atomic_store_explicit(&known[id], k, memory_order_relaxed);
+	if (x->first_id && x->effects & EFFECT_DROPS) {
+		if (r)
+			handle_ending(h, x->first_id, false);
+		else
+			handle_drop(h, x->first_id);
 	}
-	return k;
+	if (x->first_id && x->effects & EFFECT_ALTERS && !r)
+		handle_change(h, x->first_id);
+	if (__builtin_expect(mirror_count != 0, 0) && x->effects & EFFECT_FREES)
+		mirror_after();
 }
 
 CUresult exec_run(struct exec *x)
@@ -306,16 +303,16 @@ CUresult exec_run(struct exec *x)
 	bool nvml_call = call_is_nvml(id);
 	CUresult r = CUDA_ERROR_NOT_SUPPORTED;
 
+	x->gathered = NULL;
+	x->effects = 0;
 	if (x->frame.flags & FRAME_PACE) {
 		x->name = "pace";
-		x->gathered = NULL;
 		return CUDA_SUCCESS;
 	}
 	x->name = e ? e->name : "unknown call";
 	x->bad_handle = false;
 	x->handle_code = 0;
 	x->parent = x->first_id = 0;
-	x->gathered = NULL;
 	if (nvml_call)
 		session_wait_nvml(s);
 	else
@@ -323,20 +320,12 @@ CUresult exec_run(struct exec *x)
 	if (e && e->serve) {
 		if (!nvml_call)
 			set_context(x);
-		unsigned effect = effect_of(id, e->name);
-
-		x->ends = effect == ENDS;
+		x->effects = e->effects;
 		hop(HOP_SERVE, x->frame.seq);
 		r = e->serve(x);
 		hop(HOP_SERVED, x->frame.seq);
-		if (x->first_id && x->ends && r)
-			handle_ending(s->handles, x->first_id, false);
-		else if (x->first_id && x->ends)
-			handle_drop(s->handles, x->first_id);
-		else if (x->first_id && effect == CHANGES && !r)
-			handle_change(s->handles, x->first_id);
-		if (__builtin_expect(mirror_count != 0, 0) && !nvml_call)
-			mirror_after(e->name);
+		if (x->effects)
+			settle(x, r);
 	}
 	if (r == SERVE_BAD)
 		session_end(s, CUDA_ERROR_MPS_CLIENT_TERMINATED, "malformed call of %s", x->name);

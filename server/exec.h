@@ -31,8 +31,8 @@ struct exec {
 	/* The module, library, kernel or graph among the arguments: functions and nodes that come of it end
 	 * with it. */
 	uint64_t parent;
-	uint64_t first_id;          /* the first handle among the arguments: what a destroy destroys */
-	bool ends;                  /* it is such a call */
+	uint64_t first_id;          /* the first handle among the arguments */
+	unsigned effects;           /* of the call: enum effect */
 };
 
 /* Memory that lives until the record is answered, at most 64 MiB a record in all; NULL past it (the record
@@ -57,8 +57,8 @@ uint64_t exec_id_of(struct exec *x, unsigned type, void *real);
  * success. */
 uint64_t exec_new_id(struct exec *x);
 void exec_bind(struct exec *x, unsigned type, uint64_t id, void *real);
-/* After a call that ended what a handle names, where its name does not say so: of calls that say Destroy or
- * Unload the first handle, and what belongs to it, is dropped anyway. */
+/* For a hand-written call that ended what `real` is: its handle, and what belongs to it, is forgotten. Of a
+ * call whose first handle is described as DROP that is done anyway. */
 void exec_drop(struct exec *x, unsigned type, void *real);
 
 /* Bytes of a copy to the host: FRAME_DATA pieces of `transfer` from `offset` of it on. Replies of other
@@ -109,10 +109,19 @@ struct session *session_self(void);
 /* True when the software device serves. */
 bool session_soft(const struct session *s);
 
+/* What follows a call that succeeded, by its words in the description. */
+enum effect {
+	EFFECT_DROPS = 1,           /* DROP: its first handle, and what belongs to it, is forgotten */
+	EFFECT_ALTERS = 2,          /* ALTER: what was told ahead of its first handle is void */
+	EFFECT_FREES = 4,           /* FREES: managed memory may have ended */
+	EFFECT_SYNCS = 8,           /* SYNCS: the program may read what the device wrote */
+};
+
 /* The function of a call id of this build, and what the dispatch knows about it. */
 struct serve_entry {
 	const char *name;           /* NULL-terminated table serve_table[], index = this build's call id */
 	uint32_t signature;
+	unsigned effects;
 	CUresult (*serve)(struct exec *x);  /* NULL: not remoted */
 };
 extern const struct serve_entry serve_table[];

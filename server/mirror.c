@@ -232,11 +232,8 @@ static bool lives(const struct mirror *m)
 	return r ? r != CUDA_ERROR_INVALID_VALUE : managed;
 }
 
-void mirror_after(const char *name)
+void mirror_after(void)
 {
-	if (!strstr(name, "Free") && !strstr(name, "Destroy") && !strstr(name, "Unload") &&
-			!strstr(name, "Reset") && !strstr(name, "Release"))
-		return;
 	pthread_mutex_lock(&lock);
 	for (struct mirror **at = &first, *m; (m = *at);) {
 		if (m->from == m->to && !lives(m))
@@ -278,14 +275,11 @@ static uint8_t *room(void)
 	return bytes_of_thread;
 }
 
-bool mirror_has_news(const char *name)
+bool mirror_has_news(void)
 {
 	bool news = false;
 	size_t n;
 
-	if (!strstr(name, "Synchronize") && !strstr(name, "Query") && !strstr(name, "Memcpy") &&
-			!strstr(name, "Memset"))
-		return false;
 	pthread_mutex_lock(&lock);
 	for (struct mirror *m = first; m && !news; m = m->next)
 		news = touchable(m) &&

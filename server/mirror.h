@@ -12,9 +12,8 @@ extern _Atomic unsigned mirror_count;
 /* Managed memory of the driver's. `owner`: id of the context or library with which it ends. Refused past the
  * limits, with a log line. */
 CUresult mirror_add_managed(uint64_t base, size_t size, uint64_t owner);
-/* Before the reply to a call of that name: it may tell the program that work is done, and memory of a range
- * is not what was agreed on. */
-bool mirror_has_news(const char *name);
-/* After a call that may have ended managed memory without the program's having said so first: what is gone
- * must not be touched any more. `name`: the call. */
-void mirror_after(const char *name);
+/* Before the reply to a call that SYNCS: memory of a range is not what was agreed on. */
+bool mirror_has_news(void);
+/* After a call that FREES, which may have ended managed memory without the program's having said so first:
+ * what is gone must not be touched any more. */
+void mirror_after(void);

@@ -103,7 +103,7 @@ void send_reply(struct exec *x, CUresult r)
 		f.bulk_len = x->gathered->len;
 		v[n++] = (struct iovec){x->gathered->bytes, x->gathered->len};
 	}
-	if (__builtin_expect(mirror_count != 0, 0) && mirror_has_news(x->name))
+	if (__builtin_expect(mirror_count != 0, 0) && x->effects & EFFECT_SYNCS && mirror_has_news())
 		f.flags |= FRAME_CHANGED;
 	f.bulk_len += x->bulk_len;
 	if (x->bulk_len)

@@ -23,7 +23,8 @@
                          * Linux */
 #define ORDINAL(path)   /* a sent struct whose CUmemLocation at .path (empty: itself) holds a device
                          * ordinal */
-#define DROP            /* a handle that dies when the call succeeds */
+#define DROP            /* the first handle: dies when the call succeeds */
+#define ALTER           /* the first handle: the call changes what its attributes say */
 
 /* After the prototype: how the call is answered. Without a word: it waits for the server. */
 #define LOCAL           /* by the shim alone */
@@ -36,6 +37,9 @@
 #define HAND            /* both ends are written by hand, with their own encoding */
 #define PRIVATE         /* HAND: between the two ends only, no export */
 #define GUARDED         /* changes a shared card: only where the server was started with consent */
+#define FREES           /* managed memory may end with the call */
+#define SYNCS           /* after it the program may read what the device wrote */
+#define ACTS            /* not a mere question, although it returns something: not to be asked ahead */
 #define ALWAYS          /* results travel back with an error code too */
 #define UNSUPPORTED(why) /* exported, answers CUDA_ERROR_NOT_SUPPORTED; why: a string */
 #define GIVES(code)     /* UNSUPPORTED: and the code that a driver would give here */

@@ -41,13 +41,13 @@ CUresult cuFlushGPUDirectRDMAWrites(CUflushGPUDirectRDMAWritesTarget target,
 CUresult cuDeviceGetProperties(CUdevprop *prop, CUdevice dev) LOCAL SINCE(2000);
 CUresult cuDeviceComputeCapability(int *major, int *minor, CUdevice dev) LOCAL SINCE(2000);
 CUresult cuDevicePrimaryCtxRetain(CUcontext *pctx, CUdevice dev) HAND ANYTIME SINCE(7000);
-CUresult cuDevicePrimaryCtxRelease_v2(CUdevice dev) SHIM ANYTIME SINCE(11000);
+CUresult cuDevicePrimaryCtxRelease_v2(CUdevice dev) SHIM FREES ANYTIME SINCE(11000);
 CUresult cuDevicePrimaryCtxSetFlags_v2(CUdevice dev, unsigned int flags) SHIM ANYTIME SINCE(11000);
 CUresult cuDevicePrimaryCtxGetState(CUdevice dev, unsigned int *flags, int *active) LOCAL SINCE(7000);
-CUresult cuDevicePrimaryCtxReset_v2(CUdevice dev) SHIM ANYTIME SINCE(11000);
+CUresult cuDevicePrimaryCtxReset_v2(CUdevice dev) SHIM FREES ANYTIME SINCE(11000);
 CUresult cuCtxCreate_v4(CUcontext *pctx, CUctxCreateParams *ctxCreateParams, unsigned int flags,
 		CUdevice dev) LOCAL SINCE(12050);
-CUresult cuCtxDestroy_v2(CUcontext ctx) SHIM UNLOST SINCE(4000);
+CUresult cuCtxDestroy_v2(CUcontext ctx DROP) SHIM FREES UNLOST SINCE(4000);
 CUresult cuCtxPushCurrent_v2(CUcontext ctx) LOCAL SINCE(4000);
 CUresult cuCtxPopCurrent_v2(CUcontext *pctx) LOCAL SINCE(4000);
 CUresult cuCtxSetCurrent(CUcontext ctx) LOCAL SINCE(4000);
@@ -57,8 +57,8 @@ CUresult cuCtxGetDevice_v2(CUdevice *device, CUcontext ctx) LOCAL SINCE(13000);
 CUresult cuCtxGetFlags(unsigned int *flags) LOCAL SINCE(7000);
 CUresult cuCtxSetFlags(unsigned int flags) SHIM SINCE(12010);
 CUresult cuCtxGetId(CUcontext ctx, unsigned long long *ctxId) CACHED("the context dies") SINCE(12000);
-CUresult cuCtxSynchronize(void) SHIM SINCE(2000);
-CUresult cuCtxSynchronize_v2(CUcontext ctx) SHIM SINCE(13000);
+CUresult cuCtxSynchronize(void) SHIM SYNCS SINCE(2000);
+CUresult cuCtxSynchronize_v2(CUcontext ctx) SHIM SYNCS SINCE(13000);
 CUresult cuCtxSetLimit(CUlimit limit, size_t value) SHIM SINCE(3010);
 CUresult cuCtxGetLimit(size_t *pvalue, CUlimit limit) CACHED("cuCtxSetLimit") SINCE(3010);
 CUresult cuCtxGetCacheConfig(CUfunc_cache *pconfig) CACHED("cuCtxSetCacheConfig") SINCE(3020);
@@ -79,7 +79,7 @@ CUresult cuModuleLoadData(CUmodule *module, const void *image) HAND SINCE(2000);
 CUresult cuModuleLoadDataEx(CUmodule *module, const void *image, unsigned int numOptions,
 		CUjit_option *options, void **optionValues) HAND SINCE(2010);
 CUresult cuModuleLoadFatBinary(CUmodule *module, const void *fatCubin) HAND SINCE(2000);
-CUresult cuModuleUnload(CUmodule hmod DROP) SHIM SERVE SINCE(2000);
+CUresult cuModuleUnload(CUmodule hmod DROP) SHIM SERVE FREES SINCE(2000);
 CUresult cuModuleGetLoadingMode(CUmoduleLoadingMode *mode) LOCAL SINCE(11070);
 CUresult cuModuleGetFunction(CUfunction *hfunc, CUmodule hmod, const char *name STRING) HAND SINCE(2000);
 CUresult cuModuleGetFunctionCount(unsigned int *count, CUmodule mod)
@@ -96,7 +96,7 @@ CUresult cuLinkAddData_v2(CUlinkState state, CUjitInputType type, void *data, si
 CUresult cuLinkAddFile_v2(CUlinkState state, CUjitInputType type, const char *path,
 		unsigned int numOptions, CUjit_option *options, void **optionValues) LOCAL SINCE(6050);
 CUresult cuLinkComplete(CUlinkState state, void **cubinOut, size_t *sizeOut) HAND ANYTIME SINCE(5050);
-CUresult cuLinkDestroy(CUlinkState state) HAND ANYTIME SINCE(5050);
+CUresult cuLinkDestroy(CUlinkState state DROP) HAND ANYTIME SINCE(5050);
 CUresult cuModuleGetTexRef(CUtexref *pTexRef, CUmodule hmod, const char *name STRING) SINCE(2000);
 CUresult cuModuleGetSurfRef(CUsurfref *pSurfRef, CUmodule hmod, const char *name STRING) SINCE(3000);
 CUresult cuLibraryLoadData(CUlibrary *library, const void *code, CUjit_option *jitOptions,
@@ -107,7 +107,7 @@ CUresult cuLibraryLoadFromFile(CUlibrary *library, const char *fileName, CUjit_o
 		void **jitOptionsValues, unsigned int numJitOptions,
 		CUlibraryOption *libraryOptions, void **libraryOptionValues,
 		unsigned int numLibraryOptions) HAND ANYTIME SINCE(12000);
-CUresult cuLibraryUnload(CUlibrary library DROP) SHIM SERVE ANYTIME SINCE(12000);
+CUresult cuLibraryUnload(CUlibrary library DROP) SHIM SERVE FREES ANYTIME SINCE(12000);
 CUresult cuLibraryGetKernel(CUkernel *pKernel, CUlibrary library, const char *name STRING) HAND
 		ANYTIME SINCE(12000);
 CUresult cuLibraryGetKernelCount(unsigned int *count, CUlibrary lib)
@@ -127,7 +127,7 @@ CUresult cuLibraryGetUnifiedFunction(void **fptr, CUlibrary library, const char 
 		ANYTIME SINCE(12000);
 CUresult cuKernelGetAttribute(int *pi, CUfunction_attribute attrib, CUkernel kernel, CUdevice dev)
 		CACHED("cuKernelSetAttribute") ANYTIME SINCE(12000);
-CUresult cuKernelSetAttribute(CUfunction_attribute attrib, int val, CUkernel kernel, CUdevice dev)
+CUresult cuKernelSetAttribute(CUfunction_attribute attrib, int val, CUkernel kernel ALTER, CUdevice dev)
 		SHIM ANYTIME SINCE(12000);
 CUresult cuKernelSetCacheConfig(CUkernel kernel, CUfunc_cache config, CUdevice dev) SHIM ANYTIME SINCE(12000);
 CUresult cuKernelGetName(const char **name, CUkernel hfunc) HAND ANYTIME SINCE(12030);
@@ -137,7 +137,7 @@ CUresult cuMemGetInfo_v2(size_t *free, size_t *total) SHIM SINCE(3020);
 CUresult cuMemAlloc_v2(CUdeviceptr *dptr, size_t bytesize) SHIM SINCE(3020);
 CUresult cuMemAllocPitch_v2(CUdeviceptr *dptr, size_t *pPitch, size_t WidthInBytes, size_t Height,
 		unsigned int ElementSizeBytes) SHIM SINCE(3020);
-CUresult cuMemFree_v2(CUdeviceptr dptr) SHIM UNLOST SINCE(3020);
+CUresult cuMemFree_v2(CUdeviceptr dptr) SHIM FREES UNLOST SINCE(3020);
 CUresult cuMemGetAddressRange_v2(CUdeviceptr *pbase OPTIONAL, size_t *psize OPTIONAL, CUdeviceptr dptr)
 		SHIM SINCE(3020);
 CUresult cuMemAllocHost_v2(void **pp, size_t bytesize) LOCAL SINCE(3020);
@@ -188,7 +188,7 @@ CUresult cuMemAddressReserve(CUdeviceptr *ptr, size_t size, size_t alignment, CU
 CUresult cuMemAddressFree(CUdeviceptr ptr, size_t size) SHIM SINCE(10020);
 CUresult cuMemCreate(CUmemGenericAllocationHandle *handle, size_t size,
 		const CUmemAllocationProp *prop RAW, unsigned long long flags) SHIM SINCE(10020);
-CUresult cuMemRelease(CUmemGenericAllocationHandle handle) ANYTIME SINCE(10020);
+CUresult cuMemRelease(CUmemGenericAllocationHandle handle) FREES ANYTIME SINCE(10020);
 CUresult cuMemMap(CUdeviceptr ptr, size_t size, size_t offset, CUmemGenericAllocationHandle handle,
 		unsigned long long flags) SHIM SINCE(10020);
 CUresult cuMemUnmap(CUdeviceptr ptr, size_t size) SHIM ANYTIME SINCE(10020);
@@ -215,7 +215,7 @@ CUresult cuMemPoolSetAccess(CUmemoryPool pool, const CUmemAccessDesc *map COUNT(
 CUresult cuMemPoolGetAccess(CUmemAccess_flags *flags, CUmemoryPool memPool, CUmemLocation *location IN)
 		ANYTIME SINCE(11020);
 CUresult cuMemPoolCreate(CUmemoryPool *pool, const CUmemPoolProps *poolProps RAW) ANYTIME SHIM SINCE(11020);
-CUresult cuMemPoolDestroy(CUmemoryPool pool DROP) ANYTIME SINCE(11020);
+CUresult cuMemPoolDestroy(CUmemoryPool pool DROP) FREES ANYTIME SINCE(11020);
 CUresult cuMemGetDefaultMemPool(CUmemoryPool *pool_out, CUmemLocation *location IN,
 		CUmemAllocationType type) SINCE(13000);
 CUresult cuMemGetMemPool(CUmemoryPool *pool, CUmemLocation *location IN, CUmemAllocationType type)
@@ -263,8 +263,8 @@ CUresult cuStreamCreateWithPriority(CUstream *phStream, unsigned int flags, int 
 CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode *mode INOUT) SHIM ANYTIME SINCE(10010);
 CUresult cuStreamDestroy_v2(CUstream hStream DROP) SHIM UNLOST SINCE(4000);
 CUresult cuEventCreate(CUevent *phEvent, unsigned int Flags) NEW SHIM SINCE(2000);
-CUresult cuEventQuery(CUevent hEvent) SHIM SINCE(2000);
-CUresult cuEventSynchronize(CUevent hEvent) SHIM SINCE(2000);
+CUresult cuEventQuery(CUevent hEvent) SHIM SYNCS SINCE(2000);
+CUresult cuEventSynchronize(CUevent hEvent) SHIM SYNCS SINCE(2000);
 CUresult cuEventDestroy_v2(CUevent hEvent DROP) SHIM UNLOST SINCE(4000);
 CUresult cuEventElapsedTime_v2(float *pMilliseconds, CUevent hStart, CUevent hEnd) SHIM SINCE(12080);
 CUresult cuImportExternalMemory(CUexternalMemory *extMem_out,
@@ -289,7 +289,7 @@ CUresult cuDestroyExternalSemaphore(CUexternalSemaphore extSem)
 		SINCE(10000);
 CUresult cuFuncGetAttribute(int *pi, CUfunction_attribute attrib, CUfunction hfunc)
 		CACHED("cuFuncSetAttribute") SINCE(2020);
-CUresult cuFuncSetAttribute(CUfunction hfunc, CUfunction_attribute attrib, int value) SHIM SINCE(9000);
+CUresult cuFuncSetAttribute(CUfunction hfunc ALTER, CUfunction_attribute attrib, int value) SHIM SINCE(9000);
 CUresult cuFuncSetCacheConfig(CUfunction hfunc, CUfunc_cache config) SHIM SINCE(3000);
 CUresult cuFuncGetModule(CUmodule *hmod, CUfunction hfunc) LOCAL SINCE(11000);
 CUresult cuFuncGetName(const char **name, CUfunction hfunc) HAND SINCE(12030);
@@ -622,7 +622,7 @@ CUresult cuCoredumpSetAttributeGlobal(CUcoredumpSettings attrib, void *value, si
 CUresult cuGetExportTable(const void **ppExportTable, const CUuuid *pExportTableId) LOCAL SINCE(3000);
 CUresult cuGreenCtxCreate(CUgreenCtx *phCtx, CUdevResourceDesc desc, CUdevice dev, unsigned int flags)
 		SHIM ANYTIME SINCE(12040);
-CUresult cuGreenCtxDestroy(CUgreenCtx hCtx DROP) SHIM ANYTIME SINCE(12040);
+CUresult cuGreenCtxDestroy(CUgreenCtx hCtx DROP) SHIM FREES ANYTIME SINCE(12040);
 CUresult cuCtxFromGreenCtx(CUcontext *pContext, CUgreenCtx hCtx) HAND ANYTIME SINCE(12040);
 CUresult cuDeviceGetDevResource(CUdevice device, CUdevResource *resource, CUdevResourceType type)
 		ANYTIME SINCE(12040);
@@ -775,10 +775,11 @@ CUresult cuDevicePrimaryCtxSetFlags(CUdevice dev, unsigned int flags)
 		SAME(cuDevicePrimaryCtxSetFlags_v2) SINCE(7000);
 CUresult cuDeviceGetUuid(CUuuid *uuid, CUdevice dev) SAME(cuDeviceGetUuid_v2) SINCE(9020);
 CUresult cuMemcpyHtoD_v2(CUdeviceptr dstDevice, const void *srcHost, size_t ByteCount)
-		HAND SINCE(3020) PTDS(7000);
-CUresult cuMemcpyDtoH_v2(void *dstHost, CUdeviceptr srcDevice, size_t ByteCount) HAND SINCE(3020) PTDS(7000);
+		HAND SYNCS SINCE(3020) PTDS(7000);
+CUresult cuMemcpyDtoH_v2(void *dstHost, CUdeviceptr srcDevice, size_t ByteCount)
+		HAND SYNCS SINCE(3020) PTDS(7000);
 CUresult cuMemcpyDtoD_v2(CUdeviceptr dstDevice, CUdeviceptr srcDevice, size_t ByteCount)
-		HAND SINCE(3020) PTDS(7000);
+		HAND SYNCS SINCE(3020) PTDS(7000);
 CUresult cuMemcpyDtoA_v2(CUarray dstArray, size_t dstOffset, CUdeviceptr srcDevice, size_t ByteCount)
 		LOCAL SINCE(3020) PTDS(7000);
 CUresult cuMemcpyAtoD_v2(CUdeviceptr dstDevice, CUarray srcArray, size_t srcOffset, size_t ByteCount)
@@ -795,31 +796,31 @@ CUresult cuMemcpyAtoHAsync_v2(void *dstHost, CUarray srcArray, size_t srcOffset,
 		CUstream hStream) LOCAL SINCE(3020) PTSZ(7000);
 CUresult cuMemcpy2D_v2(const CUDA_MEMCPY2D *pCopy) LOCAL SINCE(3020) PTDS(7000);
 CUresult cuMemcpy2DUnaligned_v2(const CUDA_MEMCPY2D *pCopy) LOCAL SINCE(3020) PTDS(7000);
-CUresult cuMemcpy3D_v2(const CUDA_MEMCPY3D *pCopy) HAND SINCE(3020) PTDS(7000);
+CUresult cuMemcpy3D_v2(const CUDA_MEMCPY3D *pCopy) HAND SYNCS SINCE(3020) PTDS(7000);
 CUresult cuMemcpyHtoDAsync_v2(CUdeviceptr dstDevice, const void *srcHost, size_t ByteCount,
-		CUstream hStream) HAND SINCE(3020) PTSZ(7000);
+		CUstream hStream) HAND SYNCS SINCE(3020) PTSZ(7000);
 CUresult cuMemcpyDtoHAsync_v2(void *dstHost, CUdeviceptr srcDevice, size_t ByteCount, CUstream hStream)
-		HAND SINCE(3020) PTSZ(7000);
+		HAND SYNCS SINCE(3020) PTSZ(7000);
 CUresult cuMemcpyDtoDAsync_v2(CUdeviceptr dstDevice, CUdeviceptr srcDevice, size_t ByteCount,
-		CUstream hStream) HAND SINCE(3020) PTSZ(7000);
+		CUstream hStream) HAND SYNCS SINCE(3020) PTSZ(7000);
 CUresult cuMemcpy2DAsync_v2(const CUDA_MEMCPY2D *pCopy, CUstream hStream) LOCAL SINCE(3020) PTSZ(7000);
-CUresult cuMemcpy3DAsync_v2(const CUDA_MEMCPY3D *pCopy, CUstream hStream) HAND SINCE(3020) PTSZ(7000);
-CUresult cuMemsetD8_v2(CUdeviceptr dstDevice, unsigned char uc, size_t N) SHIM SINCE(3020) PTDS(7000);
-CUresult cuMemsetD16_v2(CUdeviceptr dstDevice, unsigned short us, size_t N) SHIM SINCE(3020) PTDS(7000);
-CUresult cuMemsetD32_v2(CUdeviceptr dstDevice, unsigned int ui, size_t N) SHIM SINCE(3020) PTDS(7000);
+CUresult cuMemcpy3DAsync_v2(const CUDA_MEMCPY3D *pCopy, CUstream hStream) HAND SYNCS SINCE(3020) PTSZ(7000);
+CUresult cuMemsetD8_v2(CUdeviceptr dstDevice, unsigned char uc, size_t N) SHIM SYNCS SINCE(3020) PTDS(7000);
+CUresult cuMemsetD16_v2(CUdeviceptr dstDevice, unsigned short us, size_t N) SHIM SYNCS SINCE(3020) PTDS(7000);
+CUresult cuMemsetD32_v2(CUdeviceptr dstDevice, unsigned int ui, size_t N) SHIM SYNCS SINCE(3020) PTDS(7000);
 CUresult cuMemsetD2D8_v2(CUdeviceptr dstDevice, size_t dstPitch, unsigned char uc, size_t Width,
-		size_t Height) SHIM SINCE(3020) PTDS(7000);
+		size_t Height) SHIM SYNCS SINCE(3020) PTDS(7000);
 CUresult cuMemsetD2D16_v2(CUdeviceptr dstDevice, size_t dstPitch, unsigned short us, size_t Width,
-		size_t Height) SHIM SINCE(3020) PTDS(7000);
+		size_t Height) SHIM SYNCS SINCE(3020) PTDS(7000);
 CUresult cuMemsetD2D32_v2(CUdeviceptr dstDevice, size_t dstPitch, unsigned int ui, size_t Width,
-		size_t Height) SHIM SINCE(3020) PTDS(7000);
+		size_t Height) SHIM SYNCS SINCE(3020) PTDS(7000);
 CUresult cuMemcpy(CUdeviceptr dst, CUdeviceptr src, size_t ByteCount) LOCAL SINCE(4000) PTDS(7000);
 CUresult cuMemcpyAsync(CUdeviceptr dst, CUdeviceptr src, size_t ByteCount, CUstream hStream)
 		LOCAL SINCE(4000) PTSZ(7000);
 CUresult cuMemcpyPeer(CUdeviceptr dstDevice, CUcontext dstContext, CUdeviceptr srcDevice,
-		CUcontext srcContext, size_t ByteCount) SHIM SINCE(4000) PTDS(7000);
+		CUcontext srcContext, size_t ByteCount) SHIM SYNCS SINCE(4000) PTDS(7000);
 CUresult cuMemcpyPeerAsync(CUdeviceptr dstDevice, CUcontext dstContext, CUdeviceptr srcDevice,
-		CUcontext srcContext, size_t ByteCount, CUstream hStream) SHIM SINCE(4000) PTSZ(7000);
+		CUcontext srcContext, size_t ByteCount, CUstream hStream) SHIM SYNCS SINCE(4000) PTSZ(7000);
 CUresult cuMemcpy3DPeer(const CUDA_MEMCPY3D_PEER *pCopy) LOCAL SINCE(4000) PTDS(7000);
 CUresult cuMemcpy3DPeerAsync(const CUDA_MEMCPY3D_PEER *pCopy, CUstream hStream) LOCAL SINCE(4000) PTSZ(7000);
 CUresult cuMemcpyBatchAsync(CUdeviceptr *dsts, CUdeviceptr *srcs, size_t *sizes, size_t count,
@@ -834,17 +835,17 @@ CUresult cuMemcpyBatchAsync_v2(CUdeviceptr *dsts, CUdeviceptr *srcs, size_t *siz
 CUresult cuMemcpy3DBatchAsync_v2(size_t numOps, CUDA_MEMCPY3D_BATCH_OP *opList, unsigned long long flags,
 		CUstream hStream) LOCAL SINCE(13000) PTSZ(13000);
 CUresult cuMemsetD8Async(CUdeviceptr dstDevice, unsigned char uc, size_t N, CUstream hStream)
-		SHIM SINCE(3020) PTSZ(7000);
+		SHIM SYNCS SINCE(3020) PTSZ(7000);
 CUresult cuMemsetD16Async(CUdeviceptr dstDevice, unsigned short us, size_t N, CUstream hStream)
-		SHIM SINCE(3020) PTSZ(7000);
+		SHIM SYNCS SINCE(3020) PTSZ(7000);
 CUresult cuMemsetD32Async(CUdeviceptr dstDevice, unsigned int ui, size_t N, CUstream hStream)
-		SHIM SINCE(3020) PTSZ(7000);
+		SHIM SYNCS SINCE(3020) PTSZ(7000);
 CUresult cuMemsetD2D8Async(CUdeviceptr dstDevice, size_t dstPitch, unsigned char uc, size_t Width,
-		size_t Height, CUstream hStream) SHIM SINCE(3020) PTSZ(7000);
+		size_t Height, CUstream hStream) SHIM SYNCS SINCE(3020) PTSZ(7000);
 CUresult cuMemsetD2D16Async(CUdeviceptr dstDevice, size_t dstPitch, unsigned short us, size_t Width,
-		size_t Height, CUstream hStream) SHIM SINCE(3020) PTSZ(7000);
+		size_t Height, CUstream hStream) SHIM SYNCS SINCE(3020) PTSZ(7000);
 CUresult cuMemsetD2D32Async(CUdeviceptr dstDevice, size_t dstPitch, unsigned int ui, size_t Width,
-		size_t Height, CUstream hStream) SHIM SINCE(3020) PTSZ(7000);
+		size_t Height, CUstream hStream) SHIM SYNCS SINCE(3020) PTSZ(7000);
 CUresult cuStreamGetPriority(CUstream hStream, int *priority) SHIM SINCE(5050) PTSZ(7000);
 CUresult cuStreamGetId(CUstream hStream, unsigned long long *streamId)
 		CACHED("the stream dies") SINCE(12000) PTSZ(12000);
@@ -858,8 +859,8 @@ CUresult cuStreamAddCallback(CUstream hStream, CUstreamCallback callback, void *
 		unsigned int flags) LOCAL SINCE(5000) PTSZ(7000);
 CUresult cuStreamAttachMemAsync(CUstream hStream, CUdeviceptr dptr, size_t length, unsigned int flags)
 		SHIM SINCE(6000) PTSZ(7000);
-CUresult cuStreamQuery(CUstream hStream) SHIM SINCE(2000) PTSZ(7000);
-CUresult cuStreamSynchronize(CUstream hStream) SHIM SINCE(2000) PTSZ(7000);
+CUresult cuStreamQuery(CUstream hStream) SHIM SYNCS SINCE(2000) PTSZ(7000);
+CUresult cuStreamSynchronize(CUstream hStream) SHIM SYNCS SINCE(2000) PTSZ(7000);
 CUresult cuEventRecord(CUevent hEvent, CUstream hStream) SHIM SINCE(2000) PTSZ(7000);
 CUresult cuEventRecordWithFlags(CUevent hEvent, CUstream hStream, unsigned int flags)
 		SHIM SINCE(11010) PTSZ(11010);
@@ -994,7 +995,7 @@ CUresult cuGraphInstantiate_v2(CUgraphExec *phGraphExec, CUgraph hGraph, CUgraph
 		char *logBuffer TEXT(bufferSize) OPTIONAL, size_t bufferSize) ANYTIME SINCE(11000);
 CUresult cuMemMapArrayAsync(CUarrayMapInfo *mapInfoList, unsigned int count, CUstream hStream) HAND
 		SINCE(11010) PTSZ(11010);
-CUresult cuMemFreeAsync(CUdeviceptr dptr, CUstream hStream) SHIM SINCE(11020) PTSZ(11020);
+CUresult cuMemFreeAsync(CUdeviceptr dptr, CUstream hStream) SHIM FREES SINCE(11020) PTSZ(11020);
 CUresult cuMemAllocAsync(CUdeviceptr *dptr, size_t bytesize, CUstream hStream) SHIM SINCE(11020) PTSZ(11020);
 CUresult cuMemAllocFromPoolAsync(CUdeviceptr *dptr, size_t bytesize, CUmemoryPool pool, CUstream hStream)
 		SHIM SINCE(11020) PTSZ(11020);

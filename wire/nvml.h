@@ -357,10 +357,10 @@ nvmlReturn_t nvmlDeviceGetNvlinkSupportedBwModes(nvmlDevice_t device,
 nvmlReturn_t nvmlDeviceGetNvlinkBwMode(nvmlDevice_t device, nvmlNvlinkGetBwMode_t *getBwMode INOUT);
 nvmlReturn_t nvmlDeviceSetNvlinkBwMode(nvmlDevice_t device, nvmlNvlinkSetBwMode_t *setBwMode INOUT) GUARDED;
 nvmlReturn_t nvmlDeviceGetNvLinkInfo(nvmlDevice_t device, nvmlNvLinkInfo_t *info INOUT);
-nvmlReturn_t nvmlEventSetCreate(nvmlEventSet_t *set);
+nvmlReturn_t nvmlEventSetCreate(nvmlEventSet_t *set) ACTS;
 nvmlReturn_t nvmlDeviceRegisterEvents(nvmlDevice_t device, unsigned long long eventTypes, nvmlEventSet_t set);
 nvmlReturn_t nvmlDeviceGetSupportedEventTypes(nvmlDevice_t device, unsigned long long *eventTypes);
-nvmlReturn_t nvmlEventSetWait_v2(nvmlEventSet_t set, nvmlEventData_t *data, unsigned int timeoutms) HAND;
+nvmlReturn_t nvmlEventSetWait_v2(nvmlEventSet_t set, nvmlEventData_t *data, unsigned int timeoutms) HAND ACTS;
 nvmlReturn_t nvmlEventSetFree(nvmlEventSet_t set DROP);
 nvmlReturn_t nvmlSystemEventSetCreate(nvmlSystemEventSetCreateRequest_t *request INOUT)
 		UNSUPPORTED("holds pointers");
@@ -536,7 +536,7 @@ nvmlReturn_t nvmlDeviceCreateGpuInstance(nvmlDevice_t device, unsigned int profi
 		nvmlGpuInstance_t *gpuInstance) GUARDED;
 nvmlReturn_t nvmlDeviceCreateGpuInstanceWithPlacement(nvmlDevice_t device, unsigned int profileId,
 		const nvmlGpuInstancePlacement_t *placement, nvmlGpuInstance_t *gpuInstance) GUARDED;
-nvmlReturn_t nvmlGpuInstanceDestroy(nvmlGpuInstance_t gpuInstance) GUARDED;
+nvmlReturn_t nvmlGpuInstanceDestroy(nvmlGpuInstance_t gpuInstance DROP) GUARDED;
 nvmlReturn_t nvmlDeviceGetGpuInstances(nvmlDevice_t device, unsigned int profileId,
 		nvmlGpuInstance_t *gpuInstances COUNT(count), unsigned int *count);
 nvmlReturn_t nvmlDeviceGetGpuInstanceById(nvmlDevice_t device, unsigned int id,
@@ -558,7 +558,7 @@ nvmlReturn_t nvmlGpuInstanceCreateComputeInstance(nvmlGpuInstance_t gpuInstance,
 nvmlReturn_t nvmlGpuInstanceCreateComputeInstanceWithPlacement(nvmlGpuInstance_t gpuInstance,
 		unsigned int profileId, const nvmlComputeInstancePlacement_t *placement,
 		nvmlComputeInstance_t *computeInstance) GUARDED;
-nvmlReturn_t nvmlComputeInstanceDestroy(nvmlComputeInstance_t computeInstance) GUARDED;
+nvmlReturn_t nvmlComputeInstanceDestroy(nvmlComputeInstance_t computeInstance DROP) GUARDED;
 nvmlReturn_t nvmlGpuInstanceGetComputeInstances(nvmlGpuInstance_t gpuInstance, unsigned int profileId,
 		nvmlComputeInstance_t *computeInstances COUNT(count), unsigned int *count);
 nvmlReturn_t nvmlGpuInstanceGetComputeInstanceById(nvmlGpuInstance_t gpuInstance, unsigned int id,
@@ -573,9 +573,9 @@ nvmlReturn_t nvmlDeviceGetMaxMigDeviceCount(nvmlDevice_t device, unsigned int *c
 nvmlReturn_t nvmlDeviceGetMigDeviceHandleByIndex(nvmlDevice_t device, unsigned int index,
 		nvmlDevice_t *migDevice);
 nvmlReturn_t nvmlDeviceGetDeviceHandleFromMigDeviceHandle(nvmlDevice_t migDevice, nvmlDevice_t *device);
-nvmlReturn_t nvmlGpmMetricsGet(nvmlGpmMetricsGet_t *metricsGet) HAND;
+nvmlReturn_t nvmlGpmMetricsGet(nvmlGpmMetricsGet_t *metricsGet) HAND ACTS;
 nvmlReturn_t nvmlGpmSampleFree(nvmlGpmSample_t gpmSample DROP);
-nvmlReturn_t nvmlGpmSampleAlloc(nvmlGpmSample_t *gpmSample);
+nvmlReturn_t nvmlGpmSampleAlloc(nvmlGpmSample_t *gpmSample) ACTS;
 nvmlReturn_t nvmlGpmSampleGet(nvmlDevice_t device, nvmlGpmSample_t gpmSample);
 nvmlReturn_t nvmlGpmMigSampleGet(nvmlDevice_t device, unsigned int gpuInstanceId, nvmlGpmSample_t gpmSample);
 nvmlReturn_t nvmlGpmQueryDeviceSupport(nvmlDevice_t device, nvmlGpmSupport_t *gpmSupport INOUT);
@@ -652,6 +652,6 @@ nvmlReturn_t nvmlVgpuInstanceGetLicenseInfo(nvmlVgpuInstance_t vgpuInstance,
 		nvmlVgpuLicenseInfo_t *licenseInfo) UNSUPPORTED("superseded by _v2");
 
 /* Not NVML's: what programs ask first, of every device, in one answer (devshim/nvml/cached.c). */
-nvmlReturn_t nvmlScudaDevices(void) HAND PRIVATE;
+nvmlReturn_t nvmlScudaDevices(void) HAND PRIVATE ACTS;
 
 #pragma GCC visibility pop

@@ -44,14 +44,6 @@ static void empty(struct question *q)
 	*q = (struct question){0};
 }
 
-/* A call that only asks: its name says so. Samples of GPM change when they are taken. */
-static bool only_asks(unsigned id)
-{
-	const char *name = nvml_call_names[id].name;
-
-	return strstr(name, "Get") && strncmp(name, "nvmlGpm", 7);
-}
-
 /* The entry of a question: the one whose turn it is, when a round asks it several times; NULL: it has none
  * yet. */
 static struct question *find(const struct call *c, int64_t now)
@@ -140,7 +132,7 @@ bool ahead_ask(struct call *c, struct ahead_plan *p)
 
 	p->count = 0;
 	p->len = 0;
-	if (!only_asks(c->id) || c->thread != 1 || c->out.len > HEAD_MOST)
+	if (!nvml_call_names[c->id].asks || c->thread != 1 || c->out.len > HEAD_MOST)
 		return false;
 	pthread_mutex_lock(&ahead.lock);
 	q = find(c, now);

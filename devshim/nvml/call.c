@@ -318,9 +318,9 @@ void handle_drop(unsigned type, const void *h)
 	(void)h;
 }
 
-nvmlReturn_t nvml_call_unsupported(const char *name, const char *why)
+nvmlReturn_t nvml_call_unsupported(unsigned id, const char *why)
 {
-	log_info("%s is not supported: %s", name, why);
+	log_info("%s is not supported: %s", nvml_call_names[id].name, why);
 	return NVML_ERROR_NOT_SUPPORTED;
 }
 

@@ -48,7 +48,7 @@ bool put_handle(struct call *c, unsigned type, const void *h);
 void *get_handle(struct call *c, unsigned type);
 void handle_drop(unsigned type, const void *h);
 
-nvmlReturn_t nvml_call_unsupported(const char *name, const char *why);
+nvmlReturn_t nvml_call_unsupported(unsigned id, const char *why);
 
 /* The session: counted, as nvmlInit and nvmlShutdown are. Codes as above. */
 int session_open(void);

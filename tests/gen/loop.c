@@ -83,12 +83,6 @@ void exec_bind(struct exec *x, unsigned type, uint64_t id, void *real)
 	(void)real;
 	loop_check(id == chosen && HANDLE_TYPE(id) == type, "the chosen handle arrived", 0);
 }
-void exec_drop(struct exec *x, unsigned type, void *real)
-{
-	(void)x;
-	(void)type;
-	(void)real;
-}
 
 static CUresult dispatch(unsigned id, const uint8_t *head, size_t n, struct msg *out)
 {
@@ -171,9 +165,9 @@ bool exec_may_change(const struct exec *x)
 	(void)x;
 	return true;
 }
-nvmlReturn_t nvml_call_unsupported(const char *name, const char *why)
+nvmlReturn_t nvml_call_unsupported(unsigned id, const char *why)
 {
-	(void)name;
+	(void)id;
 	(void)why;
 	return NVML_ERROR_NOT_SUPPORTED;
 }
@@ -210,9 +204,9 @@ void ptds_begin(void)
 void ptds_end(void)
 {
 }
-CUresult call_unsupported(const char *name, const char *why)
+CUresult call_unsupported(unsigned id, const char *why)
 {
-	(void)name;
+	(void)id;
 	(void)why;
 	return CUDA_ERROR_NOT_SUPPORTED;
 }

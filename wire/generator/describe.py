@@ -7,10 +7,12 @@ import zlib
 
 CLASSES = {"LOCAL", "CACHED", "POST", "NEW", "HAND", "UNSUPPORTED", "SAME"}
 NEEDS = {"ANYTIME": "CALL_ANYTIME", "UNLOST": "CALL_UNLOST"}
-CALL_WORDS = CLASSES | set(NEEDS) | {"SHIM", "SERVE", "ALWAYS", "GUARDED", "GIVES", "PRIVATE", "SINCE",
-                                     "PTSZ", "PTDS"}
+EFFECTS = {"FREES": "EFFECT_FREES", "SYNCS": "EFFECT_SYNCS"}
+CALL_WORDS = CLASSES | set(NEEDS) | set(EFFECTS) | {"SHIM", "SERVE", "ALWAYS", "GUARDED", "GIVES", "PRIVATE",
+                                                    "SINCE", "PTSZ", "PTDS", "ACTS"}
+HANDLE_EFFECTS = {"DROP": "EFFECT_DROPS", "ALTER": "EFFECT_ALTERS"}
 PARAM_WORDS = {"BYTES", "COUNT", "TEXT", "STRING", "INOUT", "IN", "OPTIONAL", "OPAQUE", "UNSENT", "VIA",
-               "RAW", "DROP", "ORDINAL"}
+               "RAW", "ORDINAL"} | set(HANDLE_EFFECTS)
 UNSIGNED = {"size_t", "unsigned", "unsigned int", "unsigned char", "unsigned short", "unsigned long",
             "unsigned long long", "uint32_t", "uint64_t"}
 RETURNED = {"out", "inout", "array-out", "array-inout", "text", "bytes-out", "via-out"}
@@ -130,6 +132,11 @@ class Call:
         self.hand = self.cls in ("LOCAL", "HAND", "UNSUPPORTED", "SAME")
         if api.versioned and "SINCE" not in words:
             raise Refused(f"{where}: error: {name} has no SINCE")
+        first = next((p for p in params if not p.stars and p.type in types.handles), None)
+        for p in params:
+            for w in HANDLE_EFFECTS:
+                if p.has(w) and p is not first:
+                    raise Refused(f"{where}: error: {name}: {w} is for the first handle: '{p.name}'")
         if not self.hand:
             for p in params:
                 p.mode = self.mode(p, types)
@@ -193,6 +200,19 @@ class Call:
         """Changes when the encoding does: hand-written ones change it by their words."""
         params = ",".join(f"{p.decl}:{sorted(p.words.items())}" for p in self.params)
         return zlib.crc32(f"{self.name}({params}){self.cls}".encode())
+
+    @property
+    def effects(self):
+        """What the server does after the call has succeeded, as an expression of C."""
+        found = [EFFECTS[w] for w in self.words if w in EFFECTS]
+        found += [HANDLE_EFFECTS[w] for p in self.params for w in p.words if w in HANDLE_EFFECTS]
+        return " | ".join(found) or "0"
+
+    @property
+    def asks(self):
+        """It only returns something: it may be asked ahead of its time and has no effect then."""
+        returns = self.cls == "HAND" or not self.hand and any(p.mode in RETURNED for p in self.params)
+        return returns and "GUARDED" not in self.words and "ACTS" not in self.words
 
     @property
     def asked_by_shim(self):

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
 """The server's side of a call: how its dispatch decodes it, calls the driver, and encodes the answer."""
-import re
 from generator.describe import codecs, counted
 from generator.text import HEAD, function, lines
 
@@ -186,9 +185,6 @@ def body(api, c):
         call = f"(x->frame.flags & FRAME_PTDS ? {call}_ptds : {call})"
     s = b.first + lines(1, "if (!get_end(&x->in))", *BAD) + b.late
     s += lines(1, f"CUresult r = {'' if api.plain else '(CUresult)'}{call}({', '.join(b.args)});")
-    for p in c.params:
-        if p.has("DROP") and not re.search("Destroy|Unload", c.name):  # those are dropped by exec_run
-            s += lines(1, "if (!r)", f"\texec_drop(x, HANDLE_{p.type}, {p.name});")
     if new:
         s += lines(1, "if (!r)", f"\texec_bind(x, HANDLE_{new.type}, id, {new.name}_);")
     elif b.after:
@@ -206,9 +202,9 @@ def gen_serve_c(api, calls, types):
     rows = []
     for c in calls:
         if c.cls in ("LOCAL", "UNSUPPORTED", "SAME"):
-            rows.append(f'\t{{"{c.name}", 0x{c.signature:08x}, NULL}},')
+            rows.append(f'\t{{"{c.name}", 0x{c.signature:08x}, 0, NULL}},')
             continue
-        rows.append(f'\t{{"{c.name}", 0x{c.signature:08x}, serve_{c.name}}},')
+        rows.append(f'\t{{"{c.name}", 0x{c.signature:08x}, {c.effects}, serve_{c.name}}},')
         if c.cls == "HAND" or "SERVE" in c.words:
             print(f"CUresult serve_{c.name}(struct exec *x);\n")
         else:

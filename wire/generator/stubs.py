@@ -190,7 +190,7 @@ def gen_stubs_c(api, calls, types):
     for c in calls:
         head = f"{api.result} {c.name}({c.args})"
         if c.cls == "UNSUPPORTED":
-            ask = f'{api.tag}call_unsupported("{c.name}", "{c.words["UNSUPPORTED"]}")'
+            ask = f'{api.tag}call_unsupported(CALL_{c.name}, "{c.words["UNSUPPORTED"]}")'
             print(function(head, unused(c) + refusal(api, c, ask)))
         elif c.cls == "SAME":
             print(function(head, lines(1, f"return {c.words['SAME']}({c.names});")))

@@ -15,10 +15,10 @@ def gen_calls_h(api, calls, types):
     for h in types.handles:
         print(f"\tHANDLE_{h},")
     print(f"\t{api.upper}HANDLE_TYPES\n}};")
-    print("/* Name, signature of the encoding, and class of each call id. */")
+    print("/* Of each call id: name, signature of the encoding, class, need, and whether it only asks. */")
     if api.plain:
         print("struct call_name { const char *name; uint32_t signature;"
-              " const char *class_; uint8_t needs; };")
+              " const char *class_; uint8_t needs; _Bool asks; };")
         print("/* What a call needs of the context: one not lost, none or one not lost, nothing. */")
         print("enum call_need { CALL_CONTEXT, CALL_UNLOST, CALL_ANYTIME };")
     else:
@@ -35,7 +35,7 @@ def gen_calls_c(api, calls, types):
     print(f"const struct call_name {api.tag}call_names[{api.upper}CALL_COUNT] = {{")
     for c in calls:
         needs = next((NEEDS[w] for w in c.words if w in NEEDS), "CALL_CONTEXT")
-        print(f'\t{{"{c.name}", 0x{c.signature:08x}, "{c.cls.lower()}", {needs}}},')
+        print(f'\t{{"{c.name}", 0x{c.signature:08x}, "{c.cls.lower()}", {needs}, {int(c.asks)}}},')
     print(f'}};\nconst char *const {api.tag}handle_names[] = {{\n\t"nothing",')
     for h in types.handles:
         print(f'\t"{h}",')
