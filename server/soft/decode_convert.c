@@ -227,7 +227,7 @@ static void tf32(struct decoder *d)
 	if (has(d, MOD_RELU))
 		emit3(d, "relu_tf32", dst, dst, NONE, NONE);
 	if (has(d, MOD_SATFINITE))
-		emit3(d, "finite_tf32", dst, dst, NONE, NONE);
+		emit3(d, has(d, MOD_RNA) ? "finite_rna_tf32" : "finite_tf32", dst, dst, NONE, NONE);
 }
 
 /* cvt.pack.sat: two integers, clamped, side by side, above them the third operand. */

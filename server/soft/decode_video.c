@@ -102,7 +102,7 @@ static bool video(struct decoder *d, struct video_op *x)
 	for (unsigned k = 0; k < types; k++)
 		if (i->m->types[k] != T_U32 && i->m->types[k] != T_S32)
 			return false;
-	x->d_signed = !set && i->m->types[0] == T_S32;
+	x->d_signed = i->m->types[0] == T_S32 && (!set || x->lanes == 1); /* a set's: for what follows */
 	x->a_signed = i->m->types[types - 2] == T_S32;
 	x->b_signed = i->m->types[types - 1] == T_S32;
 	x->bits = (uint8_t)(32 / x->lanes);

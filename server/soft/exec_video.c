@@ -48,45 +48,61 @@ static wide compute(const struct video_op *x, int64_t a, int64_t b)
 	}
 }
 
-/* a * b + c, exact, then a part of it. */
-static int64_t multiply_add(const struct video_op *x, int64_t a, int64_t b, uint32_t c)
+/* a * b + c in 64 bits, then a part of it. */
+static uint32_t multiply_add(const struct video_op *x, int64_t a, int64_t b, uint32_t c)
 {
 	bool sign = x->a_signed || x->b_signed || x->minus_product || x->minus_c;
-	wide sum = (wide)a * b;
+	int64_t sum = a * b;
 	uint32_t addend = x->minus_c && !x->plus_one && !x->minus_product ? ~c : c;
 	sum = x->minus_product && !x->plus_one ? ~sum : sum;
-	sum += sign ? (int32_t)addend : (int64_t)addend;
+	sum += (int32_t)addend;
 	sum += x->plus_one || x->minus_product || x->minus_c;
-	sum >>= x->shift;
-	if (!x->saturate)
-		return (int64_t)sum;
-	wide lo = sign ? INT32_MIN : 0, hi = sign ? INT32_MAX : (int64_t)UINT32_MAX;
-	return (int64_t)(sum < lo ? lo : sum > hi ? hi : sum);
+	sum = sign ? sum >> x->shift : (int64_t)((uint64_t)sum >> x->shift);
+	return (uint32_t)(x->saturate ? saturated(sum, 32, sign) : sum);
 }
 
-static uint32_t second(const struct video_op *x, uint32_t v, uint32_t c)
+/* .sat of a scalar result. Its bounds are those that the GPU's assembler compares with, not PTX's: a sum above 32 bits
+ * without a sign wraps, what is below a part's range becomes its largest number, and shifts go by 34 bits. */
+static int64_t bounded(const struct video_op *x, int64_t v)
 {
-	bool less = x->d_signed ? (int32_t)v < (int32_t)c : v < c;
+	if (x->op == VIDEO_SHL || x->op == VIDEO_SHR)
+		return (int64_t)saturated((int64_t)((uint64_t)v << 30) >> 30, 32, x->d_signed);
+	int64_t most = (1ll << (x->bits - x->d_signed)) - 1;
+	if (x->bits < 32)
+		return v < 0 || v > most ? most : v;
+	return x->d_signed ? (int64_t)saturated(v, 32, true) : v < 0 ? 0 : v;
+}
+
+/* What follows, which compares in 64 bits. */
+static uint32_t second(const struct video_op *x, int64_t v, uint32_t c)
+{
+	bool sum = x->op == VIDEO_ADD || x->op == VIDEO_SUB,
+	     shift = x->op == VIDEO_SHL || x->op == VIDEO_SHR;
+	int64_t with = x->d_signed ? (int32_t)c : (int64_t)c, most = INT64_MIN;
+	if (sum || (shift && x->saturate))
+		v = (int32_t)v;
+	/* without a sign: the same after both have moved by half of the range */
+	int64_t p = x->d_signed ? v : v ^ most, q = x->d_signed ? with : with ^ most;
 	uint32_t mask = x->bits == 32 ? ~0u : ((1u << x->bits) - 1) << x->mask * x->bits;
 	switch (x->second) {
-	case VIDEO_PLUS: return v + c;
-	case VIDEO_LEAST: return less ? v : c;
-	case VIDEO_MOST: return less ? c : v;
-	case VIDEO_MERGE: return (c & ~mask) | (v << x->mask * x->bits & mask);
-	default: return v;
+	case VIDEO_PLUS: return (uint32_t)v + c;
+	case VIDEO_LEAST: return p < q ? (uint32_t)v : c;
+	case VIDEO_MOST: return p > q ? (uint32_t)v : c;
+	/* .h1 takes the upper half of the result, parts of eight bits its lowest */
+	case VIDEO_MERGE: return (c & ~mask) | ((uint32_t)v << (x->bits == 8 ? x->mask * 8 : 0) & mask);
+	default: return (uint32_t)v;
 	}
 }
 
 static uint32_t scalar(const struct video_op *x, uint32_t a, uint32_t b, uint32_t c)
 {
-	int64_t p = part(a, x->a_at[0], x->a_bits, x->a_signed),
-		q = part(b, x->b_at[0], x->b_bits, x->b_signed);
-	wide v = x->op == VIDEO_MAD ? multiply_add(x, p, q, c) : compute(x, p, q);
-	if (x->op == VIDEO_MAD)
-		return (uint32_t)v;
-	if (x->saturate)
-		v = saturated(v, x->bits, x->d_signed);
-	return second(x, (uint32_t)v, c);
+	bool mad = x->op == VIDEO_MAD; /* whose whole words are signed numbers */
+	int64_t p = part(a, x->a_at[0], x->a_bits, x->a_signed || (mad && x->a_bits == 32)),
+		q = part(b, x->b_at[0], x->b_bits, x->b_signed || (mad && x->b_bits == 32));
+	if (mad)
+		return multiply_add(x, p, q, c);
+	int64_t v = (int64_t)compute(x, p, q);
+	return second(x, x->saturate ? bounded(x, v) : v, c);
 }
 
 static uint32_t packed(const struct video_op *x, uint32_t a, uint32_t b, uint32_t c)

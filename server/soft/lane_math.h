@@ -353,19 +353,26 @@ static inline uint32_t int_to_bf16_u(uint64_t x)
 {
 	return f2b(odd_of_u(x));
 }
+/* A NaN is 0x7fffe000 where the GPU has an instruction, and keeps its upper bits with .rna, which is additions there:
+ * one with none of these is infinite. */
 static inline uint32_t even_tf32(float x)
 {
 	uint32_t u = f32_bits(x);
-	return (u & 0x7f800000) == 0x7f800000 ? ((u & 0x7fffff) ? 0x7fffffff : u) : (u + 0xfff + (u >> 13 & 1)) & ~0x1fffu;
+	return (u & 0x7f800000) == 0x7f800000 ? ((u & 0x7fffff) ? 0x7fffe000 : u)
+					      : (u + 0xfff + (u >> 13 & 1)) & ~0x1fffu;
 }
 static inline uint32_t down_tf32(float x) /* towards zero */
 {
 	uint32_t u = f32_bits(x);
-	return (u & 0x7fffffff) > 0x7f800000 ? 0x7fffffff : u & ~0x1fffu;
+	return (u & 0x7fffffff) > 0x7f800000 ? 0x7fffe000 : u & ~0x1fffu;
 }
 static inline uint32_t finite_tf32(uint32_t u)
 {
 	return (u & 0x7fffffff) == 0x7f800000 ? u - 0x2000 : u;
+}
+static inline uint32_t finite_rna_tf32(uint32_t u) /* what is no number is not told apart */
+{
+	return (u & 0x7fffffff) >= 0x7f800000 ? u - 0x2000 : u;
 }
 static inline uint32_t relu_tf32(uint32_t u)
 {
@@ -374,7 +381,7 @@ static inline uint32_t relu_tf32(uint32_t u)
 static inline uint32_t to_tf32(float x) /* nearest, ties away */
 {
 	uint32_t u = f32_bits(x);
-	return (u & 0x7f800000) == 0x7f800000 ? ((u & 0x7fffff) ? 0x7fffffff : u) : (u + 0x1000) & ~0x1fffu;
+	return ((u & 0x7f800000) == 0x7f800000 ? u : u + 0x1000) & ~0x1fffu;
 }
 
 /* Eight bits: sign, exponent with `bias`, `mant` bits; what is too large becomes `most`, a NaN 0x7f. */

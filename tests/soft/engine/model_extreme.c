@@ -52,7 +52,7 @@ static uint64_t m_extreme(const struct test *t, const uint64_t *in)
 	struct format f = format_of(t->type[0]);
 	uint64_t r = 0, mask = f.bits == 32 ? 0xffffffff : 0xffff;
 	for (unsigned at = 0; at < (strstr(t->type[0], "x2") ? 32 : f.bits); at += f.bits) {
-		uint64_t v[3], sign = 0;
+		uint64_t v[3] = {0}, sign = 0;
 		for (unsigned k = 0; k + 1 < t->n; k++) {
 			v[k] = in[k] >> at & mask;
 			if (holds(t, ".ftz"))

@@ -81,26 +81,46 @@ static wide operation(const struct test *t, wide a, wide b)
 				 : -((-a - 1) / ((wide)1 << n) + 1);
 }
 
+/* The scalar instructions are what the GPU's assembler makes of them, in 64 bits, and that is not what PTX says where a
+ * result leaves its range: recorded on an H200 (tests/soft/golden). */
+static wide saturated(const struct test *t, wide v, unsigned bits, bool sign)
+{
+	if (starts(t, "vsh")) { /* 34 bits of it, whatever part is written */
+		wide low = v & (((wide)1 << 34) - 1);
+		return limited(low >> 33 ? low - ((wide)1 << 34) : low, 32, sign);
+	}
+	if (bits < 32) { /* below is above */
+		wide top = ((wide)1 << (sign ? bits - 1 : bits)) - 1;
+		return v < 0 || v > top ? top : v;
+	}
+	return sign ? limited(v, 32, true) : v < 0 ? 0 : v;
+}
+
 static uint64_t m_scalar(const struct test *t, const uint64_t *in)
 {
-	bool set = starts(t, "vset"), dsign = !set && is_signed(t, 0);
+	bool set = starts(t, "vset"), dsign = is_signed(t, 0), sat = has(t, ".sat");
 	wide a = field(t->type[1], in[0], is_signed(t, set ? 0 : 1)),
 	     b = field(t->type[2], in[1], is_signed(t, set ? 1 : 2));
 	wide v = operation(t, a, b);
 	const char *to = strchr(t->type[0], '/');
 	unsigned bits = !to ? 32 : to[2] == 'b' ? 8 : 16, at = to ? (unsigned)(to[3] - '0') * bits : 0;
-	if (has(t, ".sat"))
-		v = limited(v, bits, dsign);
+	if (sat)
+		v = saturated(t, v, bits, dsign);
 	uint32_t r = (uint32_t)v, c = (uint32_t)in[2];
 	if (to) {
+		if (bits == 16)
+			r >>= at; /* .h1: the upper half of the result */
 		for (unsigned k = 0; k < bits; k++)
 			c = (c & ~(1u << (at + k))) | (r >> k & 1) << (at + k);
 		return c;
 	}
 	if (has(t, ".add"))
 		return r + c;
-	bool less = dsign ? (int32_t)r < (int32_t)c : r < c;
-	return has(t, ".min") ? (less ? r : c) : has(t, ".max") ? (less ? c : r) : r;
+	if (starts(t, "vadd") || starts(t, "vsub") || (starts(t, "vsh") && sat))
+		v = (int32_t)r;
+	v = (int64_t)v;
+	bool less = dsign ? v < (int32_t)c : (uint64_t)v < c, more = dsign ? v > (int32_t)c : (uint64_t)v > c;
+	return has(t, ".min") ? (less ? r : c) : has(t, ".max") ? (more ? r : c) : r;
 }
 
 static uint64_t m_mad(const struct test *t, const uint64_t *in)
@@ -108,19 +128,25 @@ static uint64_t m_mad(const struct test *t, const uint64_t *in)
 	bool sa = is_signed(t, 1), sb = is_signed(t, 2),
 	     product = (t->type[1][4] == '-') != (t->type[2][4] == '-');
 	bool minus_c = t->type[3][3] == '/', sign = sa || sb || product || minus_c;
-	wide a = field(t->type[1], in[0], sa), b = field(t->type[2], in[1], sb),
-	     c = field("u32", in[2], sign), v = a * b;
+	/* whole words are signed numbers, whatever their types say, and so is c */
+	wide a = field(t->type[1], in[0], sa || !strchr(t->type[1], '.')),
+	     b = field(t->type[2], in[1], sb || !strchr(t->type[2], '.')), c = field("u32", in[2], true),
+	     v = a * b;
 	/* the complement and one more: one, even if two are taken */
 	if (has(t, ".po"))
 		v = v + c + 1;
 	else if (product)
 		v = c - v;
 	else if (minus_c)
-		v = v + field("u32", ~in[2], sign) + 1;
+		v = v + field("u32", ~in[2], true) + 1;
 	else
 		v = v + c;
 	unsigned shift = has(t, ".shr7") ? 7 : has(t, ".shr15") ? 15 : 0;
-	v >>= shift;
+	uint64_t logical = (uint64_t)v >> shift;
+	if (!sign && shift)
+		v = logical;
+	else
+		v >>= shift;
 	return (uint64_t)(has(t, ".sat") ? limited(v, 32, sign) : v);
 }
 
@@ -179,6 +205,21 @@ static void scalar(const char *op, unsigned signs, const char *more)
 	}
 }
 
+/* What scalar() leaves out: every part that can be written, and what may follow, both with and without .sat. */
+static void scalar_ends(const char *op, unsigned signs, const char *more)
+{
+	static const char *const parts[] = {"u32/.b0:u32,u32,u32", "u32/.b1:u32,u32/.h0,u32",
+		"u32/.b3:u32,u32/.b2,u32", "u32/.h0:u32/.h1,u32,u32", "u32/.h1:u32,u32,u32"};
+	static const char *const then[] = {".add", ".min", ".max"};
+	char name[64];
+	bool shift = !strncmp(op, "vsh", 3);
+	for (unsigned k = 0; k < 8; k++) {
+		snprintf(name, sizeof name, "%s.%s.%s.%s%s%s", op, type[signs & 1], type[signs >> 1 & 1],
+			shift ? "u32" : type[signs >> 2 & 1], more, k < 5 ? "" : then[k - 5]);
+		define(name, k < 5 ? parts[k] : "u32:u32,u32/.h0,u32", m_scalar, 0);
+	}
+}
+
 static void multiply_add(unsigned signs, const char *more)
 {
 	static const char *const minus[] = {
@@ -221,11 +262,15 @@ void define_video(void)
 				 *const ends[] = {"", ".sat", ".add"};
 	char more[24], name[64];
 	for (unsigned signs = 0; signs < 8; signs++) {
-		for (unsigned k = 0; k < 10; k++)
+		for (unsigned k = 0; k < 10; k++) {
 			scalar(ops[k / 2], signs, k % 2 ? ".sat" : "");
+			if (k / 2 == signs % 5 || k / 2 == (signs + 3) % 5)
+				scalar_ends(ops[k / 2], signs, k % 2 ? ".sat" : "");
+		}
 		for (unsigned k = 0; k < 8 && signs < 4; k++) {
 			snprintf(more, sizeof more, "%s%s", k & 1 ? ".sat" : "", k & 2 ? ".clamp" : ".wrap");
 			scalar(shifts[k / 4], signs, more);
+			scalar_ends(shifts[k / 4], signs, more);
 		}
 		for (unsigned k = 0; k < 12; k++) {
 			snprintf(more, sizeof more, "%s%s%s", k & 1 ? ".po" : "", k & 2 ? ".sat" : "",
