@@ -20,8 +20,13 @@ NVFLAGS    = -O2 -std=c++17 --extended-lambda -Xcompiler -Wall,-D_GNU_SOURCE $(N
 missing   := $(shell bash tests/apps/libs.sh $(CUDA) missing)
 apps      := $(filter-out $(foreach n,$(missing),$(A)/$(n) $(A)/$(n).%),$(runtime) $(apidriven))
 
-apps: $(apps) $(benches) ## build the CUDA programs of tests/apps and tests/bench (needs nvcc)
-tests: $(apps) $(benches)
+# The inputs of links, in every form: text, machine code, both in a fat binary or an object, and code that is optimised when it is linked.
+linkables := $(foreach n,caller callee,$(addprefix $(A)/link/$(n),.ptx .cubin .fatbin .o .lto.o .ltoir)) $(A)/link/both.a $(A)/link/both.lto.a
+LINK_TEXT  = -gencode arch=compute_75,code=compute_75
+LINK_CODE  = -gencode arch=compute_90,code=sm_90
+
+apps: $(apps) $(linkables) $(benches) ## build the CUDA programs of tests/apps and tests/bench (needs nvcc)
+tests: $(apps) $(linkables) $(benches)
 
 # One object, linked twice: the runtime inside, and as a library.
 $(A)/obj/%.o: tests/apps/%.cu tests/apps/app.h
@@ -47,6 +52,29 @@ $(A)/cdp $(A)/cdpgraphs: $(A)/%: tests/apps/%/main.cu tests/apps/app.h
 	@mkdir -p $(@D)
 	$(NVCC) $(NVFLAGS) -rdc=true -arch=all-major -o $@ $< -lcudadevrt
 
+$(A)/link/%.ptx: tests/apps/link/%.cu
+	@mkdir -p $(@D)
+	$(NVCC) -O2 -rdc=true -arch=compute_75 -ptx -o $@ $<
+$(A)/link/%.cubin: tests/apps/link/%.cu
+	@mkdir -p $(@D)
+	$(NVCC) -O2 -rdc=true -arch=sm_90 -cubin -o $@ $<
+$(A)/link/%.fatbin: tests/apps/link/%.cu
+	@mkdir -p $(@D)
+	$(NVCC) -O2 -rdc=true $(LINK_TEXT) $(LINK_CODE) -fatbin -o $@ $<
+$(A)/link/%.lto.o: tests/apps/link/%.cu
+	@mkdir -p $(@D)
+	$(NVCC) -O2 -rdc=true -gencode arch=compute_80,code=lto_80 -c -o $@ $<
+$(A)/link/%.o: tests/apps/link/%.cu
+	@mkdir -p $(@D)
+	$(NVCC) -O2 -rdc=true $(LINK_TEXT) $(LINK_CODE) -c -o $@ $<
+$(A)/link/%.ltoir: tests/apps/link/%.cu
+	@mkdir -p $(@D)
+	$(NVCC) -O2 -rdc=true -gencode arch=compute_80,code=lto_80 -ltoir -o $@ $<
+$(A)/link/both.a: $(A)/link/caller.o $(A)/link/callee.o
+	rm -f $@ && ar crs $@ $^
+$(A)/link/both.lto.a: $(A)/link/caller.lto.o $(A)/link/callee.lto.o
+	rm -f $@ && ar crs $@ $^
+
 driver_build = $(CC) -std=gnu11 -O1 -g -Wall -Wextra -D_GNU_SOURCE -isystem $(CUDA)/include -o $@ $< \
 	-L$(CUDA)/lib64/stubs -lcuda $(DRIVER_LIBS) -lpthread -lm
 $(filter-out $(A)/conformance/%,$(apidriven)): $(A)/%: tests/apps/%.c tests/apps/app.h
@@ -54,7 +82,7 @@ $(filter-out $(A)/conformance/%,$(apidriven)): $(A)/%: tests/apps/%.c tests/apps
 	$(driver_build)
 $(A)/nvjitlink: DRIVER_LIBS = -L$(CUDA)/lib64 -lnvrtc -lnvJitLink -Wl,--disable-new-dtags,-rpath,$(CUDA)/lib64
 $(A)/nvrtc: DRIVER_LIBS = -L$(CUDA)/lib64 -lnvrtc -Wl,--disable-new-dtags,-rpath,$(CUDA)/lib64
-$(filter $(A)/conformance/%,$(apidriven)): $(A)/conformance/%: tests/apps/conformance/%.c tests/apps/conformance/check.h tests/apps/conformance/objects.h
+$(filter $(A)/conformance/%,$(apidriven)): $(A)/conformance/%: tests/apps/conformance/%.c tests/apps/conformance/check.h tests/apps/conformance/objects.h tests/apps/conformance/parts.h
 	@mkdir -p $(@D)
 	$(driver_build)
 $(addprefix $(B)/tests/bench/,micro cost bulk): $(B)/tests/bench/%: tests/bench/%.c

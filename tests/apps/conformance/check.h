@@ -8,6 +8,7 @@
 #include <cuda.h>
 #include <errno.h>
 #include <pthread.h>
+#include <stdbool.h>
 #include <semaphore.h>
 #include <signal.h>
 #include <stdint.h>
