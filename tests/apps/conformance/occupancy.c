@@ -113,9 +113,6 @@ static void sizes(void)
 	CUfunction f = coded("plain");
 	ASK(cuOccupancyAvailableDynamicSMemPerBlock(&n, f, 0, 32));
 	ASK(cuOccupancyAvailableDynamicSMemPerBlock(&n, f, 1, 0));
-	ASK(cuOccupancyAvailableDynamicSMemPerBlock(NULL, f, 1, 32));
-	ASK(cuOccupancyMaxPotentialBlockSize(NULL, &block, f, NULL, 0, 0));
-	ASK(cuOccupancyMaxPotentialBlockSize(&grid, NULL, f, NULL, 0, 0));
 }
 
 /* All blocks at once: as many as fit and one more. */
