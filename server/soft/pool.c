@@ -57,15 +57,22 @@ void graph_memory_reset(int device)
 	graph_high[device] = graph_bytes[device];
 }
 
-static void give(uint64_t p, bool graph)
+/* Ends a life of that memory: of a graph's, one that a launch began, or (`last`) that of the node itself. */
+static void give(uint64_t p, bool last)
 {
 	struct allocation a;
 	if (!allocation_find(p, &a) || a.base != p || a.kind != ALLOCATION_POOL)
 		return;
-	if (a.flags & POOL_OF_GRAPH && !graph) {
+	bool graph = a.flags & POOL_OF_GRAPH;
+	if (graph && !last && !(a.flags & POOL_OUTLIVES)) {
 		if (!a.freeing) /* else the free was noted when it was asked for, and there may be a launch since */
 			a.flags &= ~POOL_LIVE;
 		a.freeing = false; /* the graph's next launch allocates it again */
+		allocation_update(&a);
+		return;
+	}
+	if (last && (a.flags & POOL_LIVE || a.freeing)) {
+		a.flags |= POOL_OUTLIVES;
 		allocation_update(&a);
 		return;
 	}

@@ -8,6 +8,7 @@
 
 #define POOL_OF_GRAPH 1u /* allocation.flags: the memory is a graph's */
 #define POOL_LIVE 2u /* and a launch has allocated it, and nothing has freed it since */
+#define POOL_OUTLIVES 4u /* and the graph is gone: the next free is the last */
 
 struct pool {
 	struct object object;

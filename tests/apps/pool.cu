@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Stream-ordered allocation: use after cudaMallocAsync on the same stream, reuse after cudaFreeAsync,
 // hand-over to another stream by an event, a pool of one's own with its attributes, and that synchronous
-// cudaFree accepts such a pointer.
+// cudaFree accepts such a pointer. Memory that a graph has allocated and not freed outlives the graph.
 #include "app.h"
 
 __global__ void fill(int *p, int n, int base)
@@ -18,6 +18,35 @@ __global__ void check(const int *p, int n, int base, int *bad)
 
 	if (i < n && p[i] != base + i)
 		atomicAdd(bad, 1);
+}
+
+/* The graph and its executable are gone before anybody looks at the memory. */
+static void outlives(cudaStream_t s, int n, bool async, int *bad)
+{
+	size_t bytes = n * sizeof(int);
+	cudaGraph_t graph;
+	cudaGraphExec_t exec;
+	int *p, *other;
+
+	CK(cudaStreamBeginCapture(s, cudaStreamCaptureModeThreadLocal));
+	CK(cudaMallocAsync(&p, bytes, s));
+	fill<<<(n + 255) / 256, 256, 0, s>>>(p, n, 12);
+	CK(cudaStreamEndCapture(s, &graph));
+	CK(cudaGraphInstantiate(&exec, graph, 0));
+	CK(cudaGraphLaunch(exec, s));
+	CK(cudaGraphExecDestroy(exec));
+	CK(cudaGraphDestroy(graph));
+	CK(cudaMallocAsync(&other, bytes, s));
+	fill<<<(n + 255) / 256, 256, 0, s>>>(other, n, 77);
+	check<<<(n + 255) / 256, 256, 0, s>>>(p, n, 12, bad);
+	CK(cudaMemcpyAsync(other, p, bytes, cudaMemcpyDeviceToDevice, s));
+	if (async)
+		CK(cudaFreeAsync(p, s));
+	else
+		CK(cudaFree(p));
+	check<<<(n + 255) / 256, 256, 0, s>>>(other, n, 12, bad);
+	CK(cudaFreeAsync(other, s));
+	CK(cudaStreamSynchronize(s));
 }
 
 int main(void)
@@ -62,6 +91,9 @@ int main(void)
 	}
 	for (int i = 0; i < 8; i++)
 		CK(i % 2 ? cudaFreeAsync(keep[i], s) : cudaFree(keep[i]));
+
+	for (int i = 0; i < 8; i++)
+		outlives(s, N, i % 2, bad);
 
 	CK(cudaDeviceGetDefaultMemPool(&def, 0));
 	CK(cudaMemPoolSetAttribute(def, cudaMemPoolAttrReleaseThreshold, &threshold));
