@@ -1028,4 +1028,89 @@ CUresult cuProfilerInitialize(const char *configFile, const char *outputFile, CU
 CUresult cuProfilerStart(void) LOCAL SINCE(4000);
 CUresult cuProfilerStop(void) LOCAL SINCE(4000);
 
+/* What cudaGL.h, cudaEGL.h and cudaVDPAU.h declare. Programs look these up, or are linked with them, and need
+ * not call them. */
+CUresult cuGraphicsGLRegisterBuffer(CUgraphicsResource *pCudaResource, GLuint buffer, unsigned int Flags)
+		UNSUPPORTED("graphics and video interoperability") ANYTIME SINCE(3000);
+CUresult cuGraphicsGLRegisterImage(CUgraphicsResource *pCudaResource, GLuint image, GLenum target,
+		unsigned int Flags)
+		UNSUPPORTED("graphics and video interoperability") ANYTIME SINCE(3000);
+CUresult cuGLGetDevices(unsigned int *pCudaDeviceCount, CUdevice *pCudaDevices,
+		unsigned int cudaDeviceCount, CUGLDeviceList deviceList)
+		UNSUPPORTED("graphics and video interoperability") ANYTIME SINCE(4010);
+CUresult cuGLGetDevices_v2(unsigned int *pCudaDeviceCount, CUdevice *pCudaDevices,
+		unsigned int cudaDeviceCount, CUGLDeviceList deviceList)
+		UNSUPPORTED("graphics and video interoperability") ANYTIME SINCE(6050);
+CUresult cuGLCtxCreate(CUcontext *pCtx, unsigned int Flags, CUdevice device)
+		UNSUPPORTED("graphics and video interoperability") ANYTIME SINCE(2000);
+CUresult cuGLCtxCreate_v2(CUcontext *pCtx, unsigned int Flags, CUdevice device)
+		UNSUPPORTED("graphics and video interoperability") ANYTIME SINCE(3020);
+CUresult cuGLInit(void)
+		UNSUPPORTED("graphics and video interoperability") ANYTIME SINCE(2000);
+CUresult cuGLRegisterBufferObject(GLuint buffer)
+		UNSUPPORTED("graphics and video interoperability") ANYTIME SINCE(2000);
+CUresult cuGLMapBufferObject(CUdeviceptr_v1 *dptr, unsigned int *size, GLuint buffer)
+		UNSUPPORTED("graphics and video interoperability") ANYTIME SINCE(2000);
+CUresult cuGLMapBufferObject_v2(CUdeviceptr *dptr, size_t *size, GLuint buffer)
+		UNSUPPORTED("graphics and video interoperability") ANYTIME SINCE(3020) PTDS(7000);
+CUresult cuGLUnmapBufferObject(GLuint buffer)
+		UNSUPPORTED("graphics and video interoperability") ANYTIME SINCE(2000);
+CUresult cuGLUnregisterBufferObject(GLuint buffer)
+		UNSUPPORTED("graphics and video interoperability") ANYTIME SINCE(2000);
+CUresult cuGLSetBufferObjectMapFlags(GLuint buffer, unsigned int Flags)
+		UNSUPPORTED("graphics and video interoperability") ANYTIME SINCE(2030);
+CUresult cuGLMapBufferObjectAsync(CUdeviceptr_v1 *dptr, unsigned int *size, GLuint buffer,
+		CUstream hStream)
+		UNSUPPORTED("graphics and video interoperability") ANYTIME SINCE(2030);
+CUresult cuGLMapBufferObjectAsync_v2(CUdeviceptr *dptr, size_t *size, GLuint buffer, CUstream hStream)
+		UNSUPPORTED("graphics and video interoperability") ANYTIME SINCE(3020) PTSZ(7000);
+CUresult cuGLUnmapBufferObjectAsync(GLuint buffer, CUstream hStream)
+		UNSUPPORTED("graphics and video interoperability") ANYTIME SINCE(2030);
+CUresult cuGraphicsEGLRegisterImage(CUgraphicsResource *pCudaResource, EGLImageKHR image,
+		unsigned int flags)
+		UNSUPPORTED("graphics and video interoperability") ANYTIME SINCE(7000);
+CUresult cuEGLStreamConsumerConnect(CUeglStreamConnection *conn, EGLStreamKHR stream)
+		UNSUPPORTED("graphics and video interoperability") ANYTIME SINCE(7000);
+CUresult cuEGLStreamConsumerConnectWithFlags(CUeglStreamConnection *conn, EGLStreamKHR stream,
+		unsigned int flags)
+		UNSUPPORTED("graphics and video interoperability") ANYTIME SINCE(8000);
+CUresult cuEGLStreamConsumerDisconnect(CUeglStreamConnection *conn)
+		UNSUPPORTED("graphics and video interoperability") ANYTIME SINCE(7000);
+CUresult cuEGLStreamConsumerAcquireFrame(CUeglStreamConnection *conn, CUgraphicsResource *pCudaResource,
+		CUstream *pStream, unsigned int timeout)
+		UNSUPPORTED("graphics and video interoperability") ANYTIME SINCE(7000);
+CUresult cuEGLStreamConsumerReleaseFrame(CUeglStreamConnection *conn, CUgraphicsResource pCudaResource,
+		CUstream *pStream)
+		UNSUPPORTED("graphics and video interoperability") ANYTIME SINCE(7000);
+CUresult cuEGLStreamProducerConnect(CUeglStreamConnection *conn, EGLStreamKHR stream, EGLint width,
+		EGLint height)
+		UNSUPPORTED("graphics and video interoperability") ANYTIME SINCE(7000);
+CUresult cuEGLStreamProducerDisconnect(CUeglStreamConnection *conn)
+		UNSUPPORTED("graphics and video interoperability") ANYTIME SINCE(7000);
+CUresult cuEGLStreamProducerPresentFrame(CUeglStreamConnection *conn, CUeglFrame eglframe,
+		CUstream *pStream)
+		UNSUPPORTED("graphics and video interoperability") ANYTIME SINCE(7000);
+CUresult cuEGLStreamProducerReturnFrame(CUeglStreamConnection *conn, CUeglFrame *eglframe,
+		CUstream *pStream)
+		UNSUPPORTED("graphics and video interoperability") ANYTIME SINCE(7000);
+CUresult cuGraphicsResourceGetMappedEglFrame(CUeglFrame *eglFrame, CUgraphicsResource resource,
+		unsigned int index, unsigned int mipLevel)
+		UNSUPPORTED("graphics and video interoperability") ANYTIME SINCE(7000);
+CUresult cuEventCreateFromEGLSync(CUevent *phEvent, EGLSyncKHR eglSync, unsigned int flags)
+		UNSUPPORTED("graphics and video interoperability") ANYTIME SINCE(9000);
+CUresult cuVDPAUGetDevice(CUdevice *pDevice, VdpDevice vdpDevice, VdpGetProcAddress *vdpGetProcAddress)
+		UNSUPPORTED("graphics and video interoperability") ANYTIME SINCE(3010);
+CUresult cuVDPAUCtxCreate(CUcontext *pCtx, unsigned int flags, CUdevice device, VdpDevice vdpDevice,
+		VdpGetProcAddress *vdpGetProcAddress)
+		UNSUPPORTED("graphics and video interoperability") ANYTIME SINCE(3010);
+CUresult cuVDPAUCtxCreate_v2(CUcontext *pCtx, unsigned int flags, CUdevice device, VdpDevice vdpDevice,
+		VdpGetProcAddress *vdpGetProcAddress)
+		UNSUPPORTED("graphics and video interoperability") ANYTIME SINCE(3020);
+CUresult cuGraphicsVDPAURegisterVideoSurface(CUgraphicsResource *pCudaResource, VdpVideoSurface vdpSurface,
+		unsigned int flags)
+		UNSUPPORTED("graphics and video interoperability") ANYTIME SINCE(3010);
+CUresult cuGraphicsVDPAURegisterOutputSurface(CUgraphicsResource *pCudaResource,
+		VdpOutputSurface vdpSurface, unsigned int flags)
+		UNSUPPORTED("graphics and video interoperability") ANYTIME SINCE(3010);
+
 #pragma GCC visibility pop

@@ -2028,3 +2028,44 @@ typedef struct CUDA_ARRAY3D_DESCRIPTOR_v1_st {
 	unsigned int Flags;
 } CUDA_ARRAY3D_DESCRIPTOR_v1;
 typedef enum CUoutput_mode_enum { CU_OUT_KEY_VALUE_PAIR = 0x00, CU_OUT_CSV = 0x01 } CUoutput_mode;
+
+/* Graphics and video, as far as prototypes name them. */
+typedef unsigned int GLuint;
+typedef unsigned int GLenum;
+typedef int EGLint;
+typedef void *EGLImageKHR;
+typedef void *EGLStreamKHR;
+typedef void *EGLSyncKHR;
+typedef uint32_t VdpDevice;
+typedef uint32_t VdpVideoSurface;
+typedef uint32_t VdpOutputSurface;
+typedef int VdpGetProcAddress(VdpDevice device, uint32_t function_id, void **function_pointer);
+typedef struct CUeglStreamConnection_st *CUeglStreamConnection;
+typedef enum CUGLDeviceList_enum {
+	CU_GL_DEVICE_LIST_ALL = 0x01,
+	CU_GL_DEVICE_LIST_CURRENT_FRAME = 0x02,
+	CU_GL_DEVICE_LIST_NEXT_FRAME = 0x03,
+} CUGLDeviceList;
+typedef enum CUeglFrameType_enum {
+	CU_EGL_FRAME_TYPE_ARRAY = 0,
+	CU_EGL_FRAME_TYPE_PITCH = 1,
+} CUeglFrameType;
+typedef enum CUeglColorFormat_enum {
+	CU_EGL_COLOR_FORMAT_YUV420_PLANAR = 0x00,
+} CUeglColorFormat;
+typedef struct CUeglFrame_st {
+	union {
+		CUarray pArray[3];
+		void *pPitch[3];
+	} frame;
+	unsigned int width;
+	unsigned int height;
+	unsigned int depth;
+	unsigned int pitch;
+	unsigned int planeCount;
+	unsigned int numChannels;
+	CUeglFrameType frameType;
+	CUeglColorFormat eglColorFormat;
+	CUarray_format cuFormat;
+} CUeglFrame_v1;
+typedef CUeglFrame_v1 CUeglFrame;
