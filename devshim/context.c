@@ -16,6 +16,7 @@
 #include "devshim/mirror.h"
 #include "devshim/copy.h"
 #include "devshim/module.h"
+#include "devshim/occupancy.h"
 #include "devshim/range.h"
 #include "devshim/work.h"
 #include "devshim/tables.h"
@@ -117,6 +118,7 @@ static void died(struct context *c)
 	handle_drop_owner(c->handle);
 	range_drop_owner(RANGE_NONE, c->handle);
 	work_context_died(c);
+	occupancy_context_died();
 	library_context_died(c->handle);
 	tables_context_died(c->handle);
 }

@@ -10,6 +10,7 @@
 #include "cuda.remote.h"
 #include "devshim/call.h"
 #include "devshim/context.h"
+#include "devshim/occupancy.h"
 #include "wire/cuda.h"
 
 #define API_VERSION 3020    /* of all contexts since the _v2 interface */
@@ -221,7 +222,9 @@ CUresult cuCtxSetCacheConfig(CUfunc_cache config)
 	if (r)
 		return r;
 	forget(c, CONTEXT_CACHE);
-	return remote_cuCtxSetCacheConfig(config);
+	r = remote_cuCtxSetCacheConfig(config);
+	occupancy_configured();
+	return r;
 }
 
 /* No device of the last ten years has a choice here: the driver takes the setting and answers with four

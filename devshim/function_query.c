@@ -8,6 +8,7 @@
 #include "devshim/device.h"
 #include "devshim/function.h"
 #include "devshim/handle.h"
+#include "devshim/occupancy.h"
 #include "wire/cuda.h"
 #include "cuda.calls.h"
 #include "cuda.remote.h"
@@ -145,6 +146,20 @@ static bool is_cache_config(CUfunc_cache v)
 	return (unsigned)v <= CU_FUNC_CACHE_PREFER_EQUAL;
 }
 
+static CUresult finish_configuring(struct call *c, CUfunc_cache config)
+{
+	CUresult r;
+
+	if (is_cache_config(config)) {
+		r = call_post(c);
+	} else {
+		r = call_wait(c);
+		r = call_end(c, r);
+	}
+	occupancy_configured();
+	return r;
+}
+
 CUresult cuFuncSetCacheConfig(CUfunction hfunc, CUfunc_cache config)
 {
 	struct context *ctx;
@@ -158,10 +173,7 @@ CUresult cuFuncSetCacheConfig(CUfunction hfunc, CUfunc_cache config)
 	if (!put_handle(&c, HANDLE_CUfunction, hfunc))
 		return CUDA_ERROR_INVALID_HANDLE;
 	put_i64(&c.out, config);
-	if (is_cache_config(config))
-		return call_post(&c);
-	r = call_wait(&c);
-	return call_end(&c, r);
+	return finish_configuring(&c, config);
 }
 
 CUresult cuKernelSetCacheConfig(CUkernel kernel, CUfunc_cache config, CUdevice dev)
@@ -176,10 +188,7 @@ CUresult cuKernelSetCacheConfig(CUkernel kernel, CUfunc_cache config, CUdevice d
 	put_i64(&c.out, config);
 	if (!put_device(&c, dev))
 		return CUDA_ERROR_INVALID_DEVICE;
-	if (is_cache_config(config))
-		return call_post(&c);
-	r = call_wait(&c);
-	return call_end(&c, r);
+	return finish_configuring(&c, config);
 }
 
 /* The name of a function is its handle's when it was found by name; `name` may be the same for many. */

@@ -8,6 +8,7 @@
 #include "devshim/occupancy.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include "devshim/context.h"
@@ -21,6 +22,7 @@ struct occupancy {
 	struct occupancy *next;
 	enum note kind;
 	CUcontext ctx;
+	unsigned configured; /* `configured` when it was asked */
 	struct occupancy_question q;
 	CUresult code; /* of clusters only: that there are none of that size is remembered, too */
 	uint64_t answer;
@@ -29,6 +31,9 @@ struct occupancy {
 #define SIZES 32 /* of clusters in a row that are asked for together */
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+/* How often a cache configuration was chosen. No driver tells what it made of one, which one of a function,
+ * its kernel and its context counts, or how it divides a multiprocessor then. */
+static atomic_uint configured;
 
 static void free_list(struct occupancy *o)
 {
@@ -47,7 +52,8 @@ void occupancy_free(struct function *f)
 
 static bool same(const struct occupancy *a, const struct occupancy *b)
 {
-	return a->kind == b->kind && a->ctx == b->ctx && !memcmp(&a->q, &b->q, sizeof a->q);
+	return a->kind == b->kind && a->ctx == b->ctx && a->configured == b->configured &&
+	       !memcmp(&a->q, &b->q, sizeof a->q);
 }
 
 /* What the server told ahead, it told of the kernel. */
@@ -97,6 +103,17 @@ void occupancy_told(struct function *f, enum note kind, CUdevice device, const s
 	remember(f, &o);
 }
 
+void occupancy_configured(void)
+{
+	atomic_fetch_add(&configured, 1);
+}
+
+void occupancy_context_died(void)
+{
+	if (atomic_load(&configured))
+		occupancy_configured();
+}
+
 static CUresult start(CUfunction func, struct function **f, struct occupancy *q, enum note kind)
 {
 	struct context *ctx;
@@ -110,6 +127,7 @@ static CUresult start(CUfunction func, struct function **f, struct occupancy *q,
 	memset(q, 0, sizeof *q);
 	q->kind = kind;
 	q->ctx = ctx->handle;
+	q->configured = atomic_load(&configured);
 	for (int i = 0, v; i < OCCUPANCY_SET; i++)
 		q->q.set[i] = function_attribute(*f, OCCUPANCY_SETTABLE + i, ctx->device, &v) ? v : -1;
 	return CUDA_SUCCESS;

@@ -291,6 +291,8 @@ static void settle(struct exec *x, CUresult r)
 	}
 	if (x->first_id && x->effects & EFFECT_ALTERS && !r)
 		handle_change(h, x->first_id);
+	if (x->effects & EFFECT_CONFIGURES && !r)
+		atomic_store(&x->session->configured, true);
 	if (__builtin_expect(mirror_count != 0, 0) && x->effects & EFFECT_FREES)
 		mirror_after();
 }

@@ -115,6 +115,7 @@ enum effect {
 	EFFECT_ALTERS = 2,          /* ALTER: what was told ahead of its first handle is void */
 	EFFECT_FREES = 4,           /* FREES: managed memory may have ended */
 	EFFECT_SYNCS = 8,           /* SYNCS: the program may read what the device wrote */
+	EFFECT_CONFIGURES = 16,     /* CONFIGURES: what is told of functions is no other program's */
 };
 
 /* The function of a call id of this build, and what the dispatch knows about it. */

@@ -282,13 +282,15 @@ static unsigned follow(const struct notes *t, struct wanted *list, unsigned coun
 	return count;
 }
 
+/* A load of an image that was told is posted: the program takes it that the driver says yes. Another kind of
+ * device may have said so, and this one not run it. */
 bool notes_has_next(uint64_t id)
 {
 	struct wanted list[LIMIT_AHEAD_IMAGES];
 
 	pthread_mutex_lock(&lock);
 	struct notes *t = notes_of(id);
-	bool some = t && follow(t, list, 0);
+	bool some = t && notes_one_kind() && follow(t, list, 0);
 
 	pthread_mutex_unlock(&lock);
 	return some;

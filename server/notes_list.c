@@ -21,6 +21,8 @@ struct header {
 };
 
 static uint8_t machine[DIGEST];
+static bool several_kinds; /* of devices */
+static pthread_once_t once = PTHREAD_ONCE_INIT;
 
 /* Variables with which the driver makes other code of an image, or none. */
 static const char *const compiling[] = {
@@ -47,6 +49,8 @@ static void name_machine(void)
 	char build[256];
 	size_t n = name_build(build, sizeof build);
 	uint8_t *kept = malloc(n + s->snapshot_len);
+	const uint8_t *name = NULL; /* of the device before, encoded */
+	size_t name_len = 0;
 	struct msg m;
 
 	if (kept)
@@ -72,6 +76,12 @@ static void name_machine(void)
 				size_t at = m.len;
 
 				get_skip(&m);
+				if (!m.bad && !strcmp(key, "name")) {
+					several_kinds |= name && (m.len - at != name_len ||
+									 memcmp(m.buf + at, name, name_len));
+					name = m.buf + at;
+					name_len = m.len - at;
+				}
 				if (!m.bad && strcmp(key, "free")) {
 					memcpy(kept + n, m.buf + at, m.len - at);
 					n += m.len - at;
@@ -82,9 +92,14 @@ static void name_machine(void)
 	free(kept);
 }
 
+bool notes_one_kind(void)
+{
+	pthread_once(&once, name_machine);
+	return !several_kinds;
+}
+
 static void check_of(const uint8_t *entry, size_t n, uint8_t out[sizeof((struct header *)0)->check])
 {
-	static pthread_once_t once = PTHREAD_ONCE_INIT;
 	uint8_t bytes[DIGEST + LIMIT_ENTRY], d[DIGEST];
 
 	pthread_once(&once, name_machine);

@@ -20,6 +20,8 @@ struct notes {
 	uint8_t *bytes;
 };
 
+/* Whether this machine's devices are of one kind, so that what one of them takes the others take, too. */
+bool notes_one_kind(void);
 /* Takes what is noted of the image t->digest on the disk; bytes NULL: nothing. */
 void notes_read(struct notes *t);
 /* The entry at *at, and *at behind it; NULL at the end. */

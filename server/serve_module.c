@@ -85,7 +85,8 @@ static void put_function(struct exec *x, unsigned type, void *f, uint64_t of, co
 
 	put_facts(x, type, f, device);
 	/* What a program has set is no other's. */
-	if (!name || x->out.bad || handle_changed(x->session->handles, exec_id_of(x, type, f)))
+	if (!name || x->out.bad || atomic_load(&x->session->configured) ||
+		handle_changed(x->session->handles, exec_id_of(x, type, f)))
 		return;
 	msg_init(&m, entry, sizeof entry);
 	put_text(&m, name);

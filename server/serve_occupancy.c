@@ -22,7 +22,7 @@ static bool is_answer(CUresult r)
 }
 
 /* Notes what was asked of the function, the first handle of the record. In another context than a
- * primary one the answer may be another. */
+ * primary one the answer may be another, and with a cache configuration. */
 static void note(
 	struct exec *x, enum note kind, void *f, struct occupancy_question *q, CUresult code, uint64_t answer)
 {
@@ -36,7 +36,7 @@ static void note(
 
 	if (HANDLE_TYPE(of) == HANDLE_CUkernel)
 		of = handle_parent(h, of);
-	if (HANDLE_NUMBER(x->frame.ctx) >= HANDLE_OWN || !of ||
+	if (atomic_load(&x->session->configured) || HANDLE_NUMBER(x->frame.ctx) >= HANDLE_OWN || !of ||
 		(type == HANDLE_CUkernel ? drv.cuKernelGetName(&name, f) : drv.cuFuncGetName(&name, f)) ||
 		!name)
 		return;

@@ -67,6 +67,8 @@ struct session {
 	bool nvml_tried;
 
 	struct handles *handles;
+	_Atomic bool configured;    /* the program chose a cache configuration: what the driver answers
+	                             * then is of no other program */
 	_Atomic uint64_t failed;    /* first failed post not told: code << 48 | seq */
 
 	pthread_mutex_t deliver_lock;   /* from gathering deliveries until they are sent */

@@ -62,7 +62,7 @@ CUresult cuCtxSynchronize_v2(CUcontext ctx) SHIM SYNCS SINCE(13000);
 CUresult cuCtxSetLimit(CUlimit limit, size_t value) SHIM SINCE(3010);
 CUresult cuCtxGetLimit(size_t *pvalue, CUlimit limit) CACHED("cuCtxSetLimit") SINCE(3010);
 CUresult cuCtxGetCacheConfig(CUfunc_cache *pconfig) CACHED("cuCtxSetCacheConfig") SINCE(3020);
-CUresult cuCtxSetCacheConfig(CUfunc_cache config) SHIM SINCE(3020);
+CUresult cuCtxSetCacheConfig(CUfunc_cache config) SHIM CONFIGURES SINCE(3020);
 CUresult cuCtxGetApiVersion(CUcontext ctx, unsigned int *version) LOCAL SINCE(3020);
 CUresult cuCtxGetStreamPriorityRange(int *leastPriority OPTIONAL, int *greatestPriority OPTIONAL)
 		CACHED("never") SINCE(5050);
@@ -129,7 +129,8 @@ CUresult cuKernelGetAttribute(int *pi, CUfunction_attribute attrib, CUkernel ker
 		CACHED("cuKernelSetAttribute") ANYTIME SINCE(12000);
 CUresult cuKernelSetAttribute(CUfunction_attribute attrib, int val, CUkernel kernel ALTER, CUdevice dev)
 		SHIM ANYTIME SINCE(12000);
-CUresult cuKernelSetCacheConfig(CUkernel kernel, CUfunc_cache config, CUdevice dev) SHIM ANYTIME SINCE(12000);
+CUresult cuKernelSetCacheConfig(CUkernel kernel, CUfunc_cache config, CUdevice dev)
+	SHIM CONFIGURES ANYTIME SINCE(12000);
 CUresult cuKernelGetName(const char **name, CUkernel hfunc) HAND ANYTIME SINCE(12030);
 CUresult cuKernelGetParamInfo(CUkernel kernel, size_t paramIndex, size_t *paramOffset, size_t *paramSize)
 		LOCAL SINCE(12040);
@@ -290,7 +291,7 @@ CUresult cuDestroyExternalSemaphore(CUexternalSemaphore extSem)
 CUresult cuFuncGetAttribute(int *pi, CUfunction_attribute attrib, CUfunction hfunc)
 		CACHED("cuFuncSetAttribute") SINCE(2020);
 CUresult cuFuncSetAttribute(CUfunction hfunc ALTER, CUfunction_attribute attrib, int value) SHIM SINCE(9000);
-CUresult cuFuncSetCacheConfig(CUfunction hfunc, CUfunc_cache config) SHIM SINCE(3000);
+CUresult cuFuncSetCacheConfig(CUfunction hfunc, CUfunc_cache config) SHIM CONFIGURES SINCE(3000);
 CUresult cuFuncGetModule(CUmodule *hmod, CUfunction hfunc) LOCAL SINCE(11000);
 CUresult cuFuncGetName(const char **name, CUfunction hfunc) HAND SINCE(12030);
 CUresult cuFuncGetParamInfo(CUfunction func, size_t paramIndex, size_t *paramOffset, size_t *paramSize)

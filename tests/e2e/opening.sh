@@ -35,6 +35,20 @@ trips 2 3 cuLibraryLoadData=1
 trips 5 3 cuLibraryLoadData=2 cuLibraryGetKernel=1 cuOccupancyMaxActiveBlocksPerMultiprocessor=1 cuOccupancyAvailableDynamicSMemPerBlock=1
 trips 5 3 cuLibraryLoadData=1
 
+# What a driver answers where a cache configuration was chosen is neither remembered beyond the choice nor told to others.
+asks() # CONFIGURATION COUNT: of a run of `configured`: how often the server was asked about occupancy
+{
+	timeout -k 2 30 "$bin/scudafs" run --mount "$mnt" --stats="$work/stats.json" -- "$progs/configured" "$1" >"$work/out" || fail "configured $1"
+	grep -q right "$work/out" || fail "configured $1: $(cat "$work/out")"
+	python3 -c 'import json, sys
+n = json.load(open(sys.argv[1]))["waits"].get("cuOccupancyMaxActiveBlocksPerMultiprocessor", 0)
+sys.exit(f"asked {n} times" if n != int(sys.argv[2]) else 0)' "$work/stats.json" "$2" || fail "configured $1"
+}
+asks 1 2
+asks 0 2
+asks 0 1
+asks 1 2
+
 # Damage: neither an expected image nor notes are believed then, and the next run is as before.
 damage() # NAME...: a byte in the middle of each file
 {

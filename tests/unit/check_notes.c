@@ -192,6 +192,57 @@ START_TEST(read_ahead)
 }
 END_TEST
 
+/* A map of devices with these names, as the session knows it. */
+static void devices(const char *const *names, size_t n)
+{
+	static uint8_t room[1000];
+	static struct session_start start;
+	struct msg m;
+
+	msg_init(&m, room, sizeof room);
+	put_map(&m, 1);
+	put_text(&m, "devices");
+	put_array(&m, n);
+	for (size_t i = 0; i < n; i++) {
+		put_map(&m, 2);
+		put_text(&m, "free");
+		put_u64(&m, i);
+		put_text(&m, "name");
+		put_text(&m, names[i]);
+	}
+	ck_assert(!m.bad);
+	start = (struct session_start){.snapshot = room, .snapshot_len = m.len};
+	session_self()->start = &start;
+}
+
+static const struct {
+	const char *names[3];
+	bool ahead;
+} kinds[] = {
+	{{"one"}, true},
+	{{"one", "one", "one"}, true},
+	{{"one", "one", "two"}, false},
+	{{"one", "on", "one"}, false},
+};
+
+/* What one kind of device takes, another may not: there, nothing is expected, so nothing is loaded by a post.
+ * */
+START_TEST(mixed_devices)
+{
+	struct image first = image(1, 1000), next = image(2, 1000);
+	size_t n = 0;
+
+	while (n < 3 && kinds[_i].names[n])
+		n++;
+	devices(kinds[_i].names, n);
+	notes_begin(1, &first, &plain);
+	notes_begin(2, &next, &plain);
+	add(2, "a");
+	ck_assert_int_eq(notes_has_next(1), kinds[_i].ahead);
+	ck_assert_str_eq(told(2), "a");
+}
+END_TEST
+
 int main(void)
 {
 	Suite *s = suite_create("notes");
@@ -202,6 +253,7 @@ int main(void)
 	tcase_add_test(t, sessions);
 	tcase_add_test(t, shared);
 	tcase_add_test(t, read_ahead);
+	tcase_add_loop_test(t, mixed_devices, 0, sizeof kinds / sizeof *kinds);
 	suite_add_tcase(s, t);
 	return unit_run(s);
 }

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* configured NUMBER: chooses a cache configuration for a function unless the number is 0, asks twice how many
+ * blocks of it may be active, chooses one for the context, and asks twice again. Says "right". */
+#include "prog.h"
+
+static void ask(CUfunction f)
+{
+	int first = 0, second = 0;
+
+	CHECK(cuOccupancyMaxActiveBlocksPerMultiprocessor(&first, f, 128, 0));
+	CHECK(cuOccupancyMaxActiveBlocksPerMultiprocessor(&second, f, 128, 0));
+	REQUIRE(first > 0 && first == second);
+}
+
+int main(int argc, char **argv)
+{
+	CUfunc_cache config = argc == 2 ? (CUfunc_cache)atoi(argv[1]) : CU_FUNC_CACHE_PREFER_NONE;
+	CUfunction f;
+
+	prog_up();
+	f = prog_function("fill");
+	if (config)
+		CHECK(cuFuncSetCacheConfig(f, config));
+	ask(f);
+	CHECK(cuCtxSetCacheConfig(CU_FUNC_CACHE_PREFER_L1));
+	ask(f);
+	say("right");
+	return 0;
+}
