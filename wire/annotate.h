@@ -39,7 +39,7 @@
 #define GUARDED         /* changes a shared card: only where the server was started with consent */
 #define FREES           /* managed memory may end with the call */
 #define SYNCS           /* after it the program may read what the device wrote */
-#define CONFIGURES      /* what the driver tells of functions and occupancy is of this program alone from then on */
+#define CONFIGURES      /* from then on what is told of functions and occupancy is no other program's */
 #define ACTS            /* not a mere question, although it returns something: not to be asked ahead */
 #define ALWAYS          /* results travel back with an error code too */
 #define UNSUPPORTED(why) /* exported, answers CUDA_ERROR_NOT_SUPPORTED; why: a string */
