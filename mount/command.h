@@ -31,7 +31,7 @@ int command_serve(int argc, char **argv);
 /* Called as mount.scudafs or mount.fuse.scudafs by mount(8): SOURCE DIR [-sfnv] [-t TYPE] [-o OPTIONS]. */
 int command_mount_helper(int argc, char **argv);
 
-/* --help of the command that runs: on standard output; returns 0. */
+/* --help of the command that runs: on standard output; returns 0, or 1 when it could not be written. */
 int command_help(void);
 /* "scudafs NAME: ..." and where to read more, on standard error; returns EXIT_USAGE. fmt may be NULL when
  * getopt has said it. */

@@ -33,6 +33,25 @@ static int write_line(int fd, const char *line, size_t n)
 	return 0;
 }
 
+static bool has_key(const char *file, const char *name)
+{
+	struct keys *keys = NULL;
+	bool has = !keys_load(file, &keys, NULL) && keys_find(keys, name);
+
+	keys_free(keys);
+	return has;
+}
+
+/* An editor may have left the file's last line without its end. */
+static int end_last_line(int fd, const struct stat *st)
+{
+	char last = '\n';
+
+	if (st->st_size && pread(fd, &last, 1, st->st_size - 1) != 1)
+		return -1;
+	return last == '\n' ? 0 : write_line(fd, "\n", 1);
+}
+
 int command_keygen(int argc, char **argv)
 {
 	static const struct option options[] = {
@@ -62,7 +81,7 @@ int command_keygen(int argc, char **argv)
 	size_t n = (size_t)key_format(&key, line, sizeof(line));
 	if (!file)
 		return write_line(STDOUT_FILENO, line, n) ? fail(1, "standard output: %m") : 0;
-	int fd = open(file, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW | (append ? O_APPEND : O_EXCL), 0600);
+	int fd = open(file, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | (append ? O_APPEND : O_EXCL), 0600);
 	if (fd < 0 && errno == EEXIST)
 		return fail(1, "%s exists already; --append adds a line to it", file);
 	if (fd < 0)
@@ -70,7 +89,10 @@ int command_keygen(int argc, char **argv)
 	struct stat st;
 	if (fstat(fd, &st) || st.st_mode & 077)
 		return fail(1, "%s can be read by others; chmod 600 it first", file);
-	if (write_line(fd, line, n) || fsync(fd) || close(fd))
+	if (has_key(file, argv[optind]))
+		return fail(1, "%s has a key for %s already: a server refuses a file with a name twice; take "
+			       "that line out first", file, argv[optind]);
+	if (end_last_line(fd, &st) || write_line(fd, line, n) || fsync(fd) || close(fd))
 		return fail(1, "%s: %m", file);
 	fprintf(stderr,
 		"%s: a key for %s; its line belongs into the server's key file too (scuda-server --keys "

@@ -65,6 +65,12 @@ static const struct command commands[] = {
 static const struct command *running; /* set once, before the command runs */
 static const char *called_as = "scudafs";
 
+/* What was asked for on standard output must have come there. */
+static int written(void)
+{
+	return fflush(stdout) || ferror(stdout) ? fail(1, "standard output: %m") : 0;
+}
+
 static int help(FILE *f)
 {
 	fputs("usage: scudafs COMMAND [ARGUMENT...]\n\nA GPU on another machine becomes a directory; "
@@ -73,14 +79,14 @@ static int help(FILE *f)
 	for (size_t i = 0; i < COMMANDS; i++)
 		fprintf(f, "  %-8s %s\n", commands[i].name, commands[i].help);
 	fputs("\nscudafs COMMAND --help tells more; scudafs --version the version.\n", f);
-	return 0;
+	return f == stdout ? written() : 0;
 }
 
 int command_help(void)
 {
 	printf("usage: scudafs %s %s\n\n%s.\n%s%s", running->name, running->usage, running->help,
 		*running->text ? "\n" : "", running->text);
-	return 0;
+	return written();
 }
 
 static void complain(const char *fmt, va_list ap)
@@ -154,7 +160,7 @@ int main(int argc, char **argv)
 		return help(stdout);
 	if (!strcmp(argv[1], "--version") || !strcmp(argv[1], "-V")) {
 		printf("scudafs %s, protocol %d\n", VERSION, PROTOCOL_VERSION);
-		return 0;
+		return written();
 	}
 	for (size_t i = 0; i < COMMANDS; i++)
 		if (!strcmp(argv[1], commands[i].name)) {
@@ -165,7 +171,7 @@ int main(int argc, char **argv)
 			return running->run(argc - 1, argv + 1);
 		}
 	/* The generic helper of fuse calls `scudafs SOURCE DIR -o OPTIONS` for the type fuse.scudafs. */
-	if (argc >= 3 && strchr("/.", *argv[2]) && *argv[1] != '-')
+	if (argc >= 3 && (*argv[2] == '/' || *argv[2] == '.') && *argv[1] != '-')
 		return command_mount_helper(argc, argv);
 	fail(0, *argv[1] == '-' ? "there is no option '%s'; scudafs --help tells what there is" :
 		"'%s' is not a command; scudafs --help lists them", argv[1]);

@@ -172,6 +172,14 @@ static int check_session_folder(const char *dir)
 	return fail(EXIT_RUN, "%s: %m%s", path, errno == EROFS ? " (the mount has the option ro)" : "");
 }
 
+/* An empty variable is as good as none. */
+static const char *variable(const char *name)
+{
+	const char *value = getenv(name);
+
+	return value && *value ? value : NULL;
+}
+
 int command_run(int argc, char **argv)
 {
 	static const struct option long_options[] = {
@@ -183,6 +191,7 @@ int command_run(int argc, char **argv)
 		{0},
 	};
 	const char *gpus = NULL, *dir = NULL, *server = NULL, *stats = NULL;
+	bool optioned = false;
 	struct options o = {0};
 	struct mount_entry m;
 
@@ -200,7 +209,7 @@ int command_run(int argc, char **argv)
 		else if (c != 'o') {
 			usage_error(NULL);
 			return EXIT_RUN;
-		} else if (options_parse(&o, optarg, false))
+		} else if (optioned = true, options_parse(&o, optarg, false))
 			return EXIT_RUN;
 	}
 	char **command = argv + optind;
@@ -213,10 +222,10 @@ int command_run(int argc, char **argv)
 		return EXIT_RUN;
 	}
 	int state = 0;
-	if (!server && !dir && !(dir = getenv("SCUDAFS_MOUNT")) && find_mount(&m, &state))
+	if (!server && !dir && !(dir = variable("SCUDAFS_MOUNT")) && find_mount(&m, &state))
 		dir = m.dir;
 	if (!server && !dir)
-		server = getenv("SCUDAFS_SERVER");
+		server = variable("SCUDAFS_SERVER");
 	if (server) {
 		int r = run_private(&o, server, gpus, stats, command);
 		options_finish(&o);
@@ -224,6 +233,9 @@ int command_run(int argc, char **argv)
 	}
 	if (!dir)
 		return no_mount(&m, state);
+	if (optioned)
+		return fail(EXIT_RUN, "-o is for the private mount of --server; %s is there already, with "
+				      "the options that it was mounted with", dir);
 	/* The mount, or the folder of one of its servers: both have a session node. */
 	char path[PATH_MAX];
 	if (!mounts_absolute(dir, path) || !mounts_around(path, &m))

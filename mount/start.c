@@ -26,12 +26,17 @@ int start_check(const char *dir)
 	struct stat st;
 	int r;
 
+	if (!*dir)
+		return fail(EXIT_USAGE, "the folder's name is empty");
 	/* A mount whose daemon died stays and answers ENOTCONN; a new mount over it would fail. */
 	while (mounts_at(dir, &m) && (r = mounts_state(m.dir)) != 0) {
 		if (r != -ENOTCONN && r != -ECONNABORTED)
 			return fail(1,
 				"%s is a mount of %s already, and %s; take it away with: scudafs umount %s",
-				dir, m.source, r == -ETIMEDOUT ? "its daemon does not answer" : strerror(-r),
+				dir, m.source,
+				r == -ETIMEDOUT ? "its daemon does not answer" :
+				r == -EACCES	? "not this user's" :
+						  strerror(-r),
 				dir);
 		r = mounts_remove(m.dir, true);
 		errno = -r;
@@ -49,9 +54,11 @@ int start_check(const char *dir)
 				       : fail(1, "%s: %m", dir);
 	if (!S_ISDIR(st.st_mode))
 		return fail(1, "%s is not a folder", dir);
-	if (access("/dev/fuse", R_OK | W_OK) && errno == ENOENT)
+	if (access("/dev/fuse", F_OK))
 		return fail(1, "there is no /dev/fuse: load the kernel's fuse module, or give the container "
 			       "the device (--device /dev/fuse)");
+	if (access("/dev/fuse", R_OK | W_OK))
+		return fail(1, "this user may not open /dev/fuse: %m; its mode is 0666 where udev makes it");
 	return 0;
 }
 

@@ -40,7 +40,9 @@ static struct addrinfo *resolve(const char *text)
 	} else {
 		end = text + strlen(text);
 	}
-	if ((size_t)(end - start) >= sizeof host)
+	/* getaddrinfo takes a port's number modulo 65536. */
+	if ((size_t)(end - start) >= sizeof host || !*port || strlen(port) > 5 ||
+			port[strspn(port, "0123456789")] || atoi(port) > 65535)
 		return NULL;
 	memcpy(host, start, end - start);
 	host[end - start] = 0;
@@ -99,7 +101,9 @@ static int listen_unix(const char *path, mode_t mode, gid_t group, struct listen
 	bool bound;
 	int r;
 
-	if (!*path || strlen(path) >= sizeof a.sun_path)
+	if (!*path)
+		return -EINVAL;
+	if (strlen(path) >= sizeof a.sun_path)
 		return -ENAMETOOLONG;
 	strcpy(a.sun_path, path);
 	remove_stale(&a);

@@ -3,6 +3,7 @@
  * leave a GPU open to the network by mistake.
  *
  * Thread rule: one thread. */
+#include <fcntl.h>
 #include <getopt.h>
 #include <grp.h>
 #include <stdio.h>
@@ -13,6 +14,7 @@
 #include "server/cache.h"
 #include "server/listen.h"
 #include "server/options.h"
+#include "wire/frame.h"
 #include "wire/keys.h"
 #include "wire/log.h"
 
@@ -74,7 +76,7 @@ static bool parse_fd(const char *text, int *out)
 	char *end;
 	long n = strtol(text, &end, 10);
 
-	if (!*text || *end || n < 0 || n > 65535)
+	if (!*text || *end || n < 0 || n > 65535 || fcntl((int)n, F_GETFD) < 0)
 		return false;
 	*out = n;
 	return true;
@@ -135,7 +137,7 @@ static int parse(int argc, char **argv, struct options *o)
 			break;
 		case 'r':
 			if (!parse_fd(optarg, &o->ready_fd))
-				return wrong("--ready-fd wants a descriptor's number");
+				return wrong("--ready-fd wants the number of an open descriptor");
 			break;
 		case 'o':
 			if (!parse_mode(optarg, &o->socket_mode))
@@ -161,9 +163,11 @@ static int parse(int argc, char **argv, struct options *o)
 		case 'h':
 			return fputs(help, stdout) < 0 || fflush(stdout);
 		case 'v':
-			return printf("scuda-server " VERSION "\n") < 0 || fflush(stdout);
-		default:
-			return wrong("unknown option, or one without its value");
+			return printf("scuda-server %s, protocol %d\n", VERSION, PROTOCOL_VERSION) < 0 ||
+				fflush(stdout);
+		default: /* getopt has told which */
+			fputs("Try `scuda-server --help`.\n", stderr);
+			return 2;
 		}
 	}
 	return optind < argc ? wrong("it takes options only") : -1;

@@ -187,6 +187,16 @@ static bool split(const char *address, char *host, size_t cap, const char **port
 	return true;
 }
 
+static bool is_v6(const char *text)
+{
+	struct addrinfo hints = {.ai_family = AF_INET6, .ai_flags = AI_NUMERICHOST}, *list = NULL;
+	bool is = !getaddrinfo(text, NULL, &hints, &list);
+
+	if (is)
+		freeaddrinfo(list);
+	return is;
+}
+
 struct lookup {
 	struct gaicb request;
 	struct addrinfo hints;
@@ -237,6 +247,10 @@ static int open_tcp(const char *address, int64_t deadline, int *fd, const char *
 	char host[256];
 	int r, left = 0;
 
+	if (*address != '[' && strchr(address, ':') != strrchr(address, ':') && !is_v6(address)) {
+		*why = "a v6 address with a port needs brackets: [v6]:port";
+		return -EINVAL;
+	}
 	if (!split(address, host, sizeof host, &port)) {
 		*why = "the address is not host, host:port, [v6]:port or unix:/path";
 		return -EINVAL;

@@ -53,3 +53,54 @@ status 1 "$bin/scudafs" umount "$work"
 status 0 "$bin/scuda-server" --help
 status 0 "$bin/scuda-server" --version
 status 2 "$bin/scuda-server" --nonsense
+status 0 "$bin/scuda-server" --version
+contains "$work/out" "$("$bin/scudafs" --version | grep -o 'protocol.*')" || fail "the server's --version tells no protocol"
+
+# Output that cannot be written is an error everywhere.
+[ -w /dev/full ] && for words in "scudafs --help" "scudafs --version" "scudafs mount --help" "scudafs keygen x" \
+	"scudafs status --json" "scuda-server --help" "scuda-server --version"; do
+	# shellcheck disable=SC2086
+	"$bin"/$words >/dev/full 2>/dev/null
+	[ $? = 1 ] || fail "$words >/dev/full succeeds"
+done
+
+# Addresses of the server: what is none is refused ahead of everything else.
+for address in 127.0.0.1:65536 127.0.0.1:99999 127.0.0.1:http 127.0.0.1: '[::1' unix:; do
+	status 1 "$bin/scuda-server" --driver soft --cache none --insecure-no-auth --listen "$address"
+	grep -qF -e "--listen $address: " "$work/err" || fail "--listen $address: $(cat "$work/err")"
+	contains "$work/err" 'too long' && fail "--listen $address: $(cat "$work/err")"
+done
+status 2 "$bin/scuda-server" --ready-fd 77 77>&-
+contains "$work/err" 'open descriptor' || fail "a closed --ready-fd: $(cat "$work/err")"
+[ "$("$bin/scuda-server" --nonsense 2>&1 | grep -c nonsense)" = 1 ] || fail "a wrong option is told twice"
+
+# Addresses of the mount.
+status 1 "$bin/scudafs" mount ::1:19710 "$work"
+contains "$work/err" 'brackets' || fail "v6 with a port, without brackets: $(cat "$work/err")"
+status 2 "$bin/scudafs" mount host ''
+
+# Of run: an empty variable is none, and options that would do nothing are refused.
+SCUDAFS_MOUNT='' status 125 "$bin/scudafs" run --server 127.0.0.1:0 -- true
+contains "$work/err" 'from 1 to 65535' || fail "an empty SCUDAFS_MOUNT counts: $(cat "$work/err")"
+SCUDAFS_SERVER=127.0.0.1:0 SCUDAFS_MOUNT=/nowhere status 125 "$bin/scudafs" run -o compress=on -- true
+contains "$work/err" 'nowhere is there already' || fail "-o beside a mount: $(cat "$work/err")"
+
+# What --help tells is what the manual tells: its options are there, and no others.
+options() # the long options in a text
+{
+	grep -oE '(^|[^-a-z])--[a-z][a-z-]+' | grep -oE -e '--[a-z-]+' | grep -vxE -e '--(help|version)' | sort -u
+}
+for command in mount umount run status keygen; do
+	"$bin/scudafs" "$command" --help
+done >"$work/scudafs"
+"$bin/scuda-server" --help >"$work/scuda-server"
+"$bin/scuda-softcheck" --help >"$work/scuda-softcheck"
+for program in scudafs scuda-server scuda-softcheck; do
+	[ "$(options <"$work/$program" | wc -l)" -gt 0 ] || fail "$program --help names no option"
+	untold=$(comm -23 <(options <"$work/$program") <(cat "$top"/docs/man/$program.*.scd | options))
+	[ -z "$untold" ] || fail "$program: the manual does not tell of" $untold
+done
+invented=$(comm -13 <(cat "$work"/scuda* | options) <(cat "$top"/docs/man/*.scd "$top/README.md" | options |
+	grep -vxE -e '--(device|cap-add)'))
+[ -z "$invented" ] || fail "the manuals or README.md tell of" $invented "which no program has"
+exit 0

@@ -198,8 +198,11 @@ int main(int argc, char **argv)
 	while ((o = getopt_long(argc, argv, "c:h", options, NULL)) >= 0) {
 		switch (o) {
 		case 'c':
-			if (sscanf(optarg, "%1u.%1u%n", &major, &minor, &n) != 2 || optarg[n] || major < 7)
+			if (sscanf(optarg, "%1u.%1u%n", &major, &minor, &n) != 2 || optarg[n] || major < 7) {
+				fprintf(stderr, "scuda-softcheck: --capability %s: it is X.Y, from 7.0 on\n",
+					optarg);
 				return usage(stderr);
+			}
 			break;
 		case 'v': puts("scuda-softcheck " VERSION); return 0;
 		case 'h': return usage(stdout);
