@@ -37,7 +37,7 @@ for w in "${!who[@]}"; do
 	memory[$w]=$(kib "${who[$w]}") fds[$w]=$(count "${who[$w]}" fd) threads[$w]=$(count "${who[$w]}" task)
 done
 tell churn
-expect churn 120 done
+expect churn 120 'done'
 for w in "${!who[@]}"; do
 	echo "$w: ${memory[$w]} KiB, then $(kib "${who[$w]}"); ${fds[$w]} descriptors, then $(count "${who[$w]}" fd);" \
 		"${threads[$w]} threads, then $(count "${who[$w]}" task)"

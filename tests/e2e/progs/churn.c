@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* churn ROUNDS [WAY]: makes one of each thing, uses and ends it, ROUNDS times after a fifth as many that do not
- * count; WAY is one of them alone. Says "ready", waits for a word, goes round, says "done", waits for a word.
- * Then it ends with much left allocated: so does many a program. One thread. */
+/* churn ROUNDS [WAY]: makes one of each thing, uses and ends it, ROUNDS times after a fifth as many that do
+ * not count; WAY is one of them alone. Says "ready", waits for a word, goes round, says "done", waits for a
+ * word. Then it ends with much left allocated: so does many a program. One thread. */
 #include "tests/e2e/progs/prog.h"
 
 #define PIECE (1 << 16)
@@ -113,8 +113,8 @@ static void modules(void)
 	CHECK(cuLibraryUnload(l));
 }
 
-/* Without copies to pageable memory: what delivers those stays, since graphs do not tell when their last replay
- * is over (devshim/copy.c). */
+/* Without copies to pageable memory: what delivers those stays, since graphs do not tell when their last
+ * replay is over (devshim/copy.c). */
 static void graphs(void)
 {
 	CUstream s;
@@ -135,7 +135,8 @@ static void graphs(void)
 	CHECK(cuStreamDestroy_v2(s));
 }
 
-/* One in ten rounds: of each, a quarter of a kilobyte stays in the program, since threads may have it current. */
+/* One in ten rounds: of each, a quarter of a kilobyte stays in the program, since threads may have it
+ * current. */
 static void contexts(void)
 {
 	static unsigned round;
