@@ -18,6 +18,7 @@
 #include "devshim/module.h"
 #include "devshim/occupancy.h"
 #include "devshim/range.h"
+#include "devshim/ring.h"
 #include "devshim/work.h"
 #include "devshim/tables.h"
 #include "wire/cuda.h"
@@ -101,6 +102,13 @@ CUresult context_check(struct context **out)
 	return r ? r : (CUresult)atomic_load_explicit(&(*out)->sticky, memory_order_relaxed);
 }
 
+void context_set_flags(struct context *c, unsigned flags)
+{
+	atomic_store(&c->flags, flags);
+	if ((flags & CU_CTX_SCHED_MASK) == CU_CTX_SCHED_BLOCKING_SYNC)
+		ring_wait_asleep();
+}
+
 /* Under the lock: the context lives from here on. */
 static void born(struct context *c, unsigned flags, unsigned users)
 {
@@ -108,7 +116,7 @@ static void born(struct context *c, unsigned flags, unsigned users)
 	atomic_store(&c->sticky, 0);
 	atomic_store(&c->id, 0);
 	atomic_store(&c->known, 0);
-	atomic_store(&c->flags, flags);
+	context_set_flags(c, flags);
 	atomic_store(&c->alive, true);
 }
 
@@ -314,7 +322,7 @@ CUresult cuDevicePrimaryCtxSetFlags_v2(CUdevice dev, unsigned int flags)
 	if (atomic_load(&c->flags) != flags)
 		r = remote_cuDevicePrimaryCtxSetFlags_v2(dev, flags);
 	if (!r)
-		atomic_store(&c->flags, flags);
+		context_set_flags(c, flags);
 	pthread_mutex_unlock(&context_lock);
 	return r;
 }

@@ -130,7 +130,7 @@ CUresult cuCtxSetFlags(unsigned int flags)
 	if (!r)
 		r = remote_cuCtxSetFlags(flags);
 	if (!r)
-		atomic_store(&c->flags, flags);
+		context_set_flags(c, flags);
 	return r;
 }
 

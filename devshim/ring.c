@@ -32,7 +32,9 @@
 #include "wire/ring.h"
 
 #define SPIN_US 100
-#define SPIN_MOST 1000
+#define AWAIT_US 10000              /* for an answer, as the driver's own waits look for the GPU */
+#define AWAIT_SHARE 4               /* of so many processors one may be busy with that */
+#define SPIN_MOST 100000
 #define CPUS_LEAST 4                /* a thread that spins takes a processor from nobody */
 #define LOOKS 8                     /* between two looks at the clock */
 #define ALIVE_EVERY 64              /* batches after which the mount's life is looked at */
@@ -45,7 +47,10 @@ static struct {
 	struct ring_control *control;
 	int socket;
 	uint64_t head, tail;        /* ours; the mount's as it was looked at last */
-	uint64_t spin_ns;
+	uint64_t spin_ns, await_ns;
+	unsigned awaiting_most;
+	_Atomic unsigned awaiting;  /* threads that look for an answer for await_ns */
+	_Atomic bool sleeps;        /* the program wants its waits asleep */
 	_Atomic uint64_t small, large;  /* a bit for each free slot */
 } ring = {.socket = -1};
 
@@ -53,18 +58,22 @@ bool ring_is_open(void) { return atomic_load_explicit(&ring.open, memory_order_r
 
 bool ring_looks(void) { return ring.spin_ns; }
 
+void ring_wait_asleep(void) { atomic_store_explicit(&ring.sleeps, true, memory_order_relaxed); }
+
 /* ---- getting the memory ---- */
 
-static uint64_t spin_time(void)
+static void find_spin_times(void)
 {
 	const char *s = getenv("SCUDAFS_SPIN_US");
 	cpu_set_t set;
 	char *end;
-	int cpus = sched_getaffinity(0, sizeof set, &set) ? 1 : CPU_COUNT(&set);
+	unsigned cpus = sched_getaffinity(0, sizeof set, &set) ? 1 : (unsigned)CPU_COUNT(&set);
 	unsigned long us = s && *s ? strtoul(s, &end, 10) : 0;
+	ring.awaiting_most = cpus / AWAIT_SHARE;
+	ring.spin_ns = cpus >= CPUS_LEAST ? SPIN_US * 1000 : 0;
+	ring.await_ns = cpus >= CPUS_LEAST ? AWAIT_US * 1000 : 0;
 	if (s && *s && !*end && us <= SPIN_MOST)
-		return us * 1000;
-	return cpus >= CPUS_LEAST ? SPIN_US * 1000 : 0;
+		ring.spin_ns = ring.await_ns = us * 1000;
 }
 
 /* Not one of the standard streams, which the program may have closed. */
@@ -125,7 +134,7 @@ static int map(int fd)
 	madvise(ring.memory, RING_ALL, MADV_DONTFORK);
 	ring.control = (struct ring_control *)ring.memory;
 	ring.head = ring.tail = 0;
-	ring.spin_ns = spin_time();
+	find_spin_times();
 	atomic_store(&ring.small, UINT64_MAX);
 	atomic_store(&ring.large, (1u << RING_LARGE) - 1);
 	return 0;
@@ -414,11 +423,26 @@ static int copy_answer(const struct ring_wait *w, uint8_t *buf, uint8_t **large,
 	return 0;
 }
 
+/* How long this thread looks for its answer; `counts` when it is one of the few that look long. */
+static uint64_t look_time(bool *counts)
+{
+	*counts = false;
+	if (!ring.await_ns || atomic_load_explicit(&ring.sleeps, memory_order_relaxed))
+		return ring.spin_ns;
+	if (atomic_fetch_add_explicit(&ring.awaiting, 1, memory_order_relaxed) >= ring.awaiting_most) {
+		atomic_fetch_sub_explicit(&ring.awaiting, 1, memory_order_relaxed);
+		return ring.spin_ns;
+	}
+	*counts = true;
+	return ring.await_ns;
+}
+
 int ring_await(const struct ring_wait *w, struct ring_sink *sink, uint8_t *buf, uint8_t **large, bool *held,
 	struct answer *a)
 {
-	uint64_t end = ring.spin_ns ? spin_now_ns() + ring.spin_ns : 0;
-	int e;
+	bool counts;
+	uint64_t looks = look_time(&counts), end = looks ? spin_now_ns() + looks : 0;
+	int e = 0;
 	*held = false;
 	for (unsigned i = 1;; i++) {
 		/* All data is there before the answer is. */
@@ -426,15 +450,20 @@ int ring_await(const struct ring_wait *w, struct ring_sink *sink, uint8_t *buf, 
 		if (done)
 			break;
 		if (more && end)
-			end = spin_now_ns() + ring.spin_ns;
+			end = spin_now_ns() + looks;
 		if (!end || (i % LOOKS == 0 && spin_now_ns() >= end)) {
 			e = sleep_for(w, sink);
 			if (e && e != -EAGAIN)
-				return e;
+				break;
+			e = 0;
 		} else {
 			spin_relax();
 		}
 	}
+	if (counts)
+		atomic_fetch_sub_explicit(&ring.awaiting, 1, memory_order_relaxed);
+	if (e)
+		return e;
 	e = copy_answer(w, buf, large, held, a);
 	ring_give(w->area);
 	if (!*held)

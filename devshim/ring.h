@@ -35,6 +35,9 @@ bool ring_put(uint64_t batch, const struct ring_wait *w, const void *p, size_t n
 /* Do threads look for their answers before they sleep? One that sleeps at once needs no ring_wake: the ioctl in
  * which it sleeps has the mount look. */
 bool ring_looks(void);
+/* From now on no thread looks long for an answer before it sleeps: a context of the program's waits blocked
+ * (CU_CTX_SCHED_BLOCKING_SYNC). Any thread. */
+void ring_wait_asleep(void);
 /* Looks for *v to become `least` for as long as such threads do. True when it has. */
 bool ring_look(const _Atomic uint64_t *v, uint64_t least);
 /* The mount looks at what was put. Returns 0, or -errno: the session is over. */

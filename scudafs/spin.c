@@ -8,7 +8,7 @@
 #include "wire/log.h"
 
 #define SPIN_US 100
-#define SPIN_MOST 1000
+#define SPIN_MOST 100000
 #define CPUS_LEAST 4                /* a thread that spins takes a processor from nobody */
 
 static struct { pthread_once_t once; unsigned us, cpus; } spin = {.once = PTHREAD_ONCE_INIT};

@@ -508,6 +508,29 @@ START_TEST(test_nothing_asked)
 }
 END_TEST
 
+/* Few threads look long for their answers; none when the program wants its waits asleep. */
+START_TEST(test_look_time)
+{
+	bool counts;
+	ring.spin_ns = 30000;
+	ring.await_ns = 7000000;
+	ring.awaiting_most = 2;
+	for (unsigned i = 0; i < 2; i++) {
+		ck_assert_uint_eq(look_time(&counts), 7000000);
+		ck_assert(counts);
+	}
+	ck_assert_uint_eq(look_time(&counts), 30000);
+	ck_assert(!counts);
+	ring.awaiting = 0;
+	rounds = 20;
+	exchange_by_threads(THREADS);
+	ck_assert_uint_eq(ring.awaiting, 0);
+	ring_wait_asleep();
+	ck_assert_uint_eq(look_time(&counts), 30000);
+	ck_assert(!counts);
+}
+END_TEST
+
 /* The session ends: posts and waits say so. */
 START_TEST(test_end)
 {
@@ -707,6 +730,7 @@ int main(void)
 	tcase_add_test(t, test_full);
 	tcase_add_test(t, test_no_slots);
 	tcase_add_test(t, test_nothing_asked);
+	tcase_add_test(t, test_look_time);
 	tcase_add_test(t, test_end);
 	tcase_add_loop_test(u, test_bad_segment, 0, sizeof bad / sizeof *bad);
 	tcase_add_test(t, test_arena);
