@@ -34,8 +34,8 @@ struct context {
 #define CONTEXT_PRIORITY    (1u << 31)
 
 extern pthread_mutex_t context_lock;
-/* What the program has set. Natively its threads look for the GPU as long as a wait lasts, unless these flags have them
- * sleep (CU_CTX_SCHED_BLOCKING_SYNC). Any thread. */
+/* What the program has set. Natively its threads look for the GPU as long as a wait lasts, unless these flags
+ * have them sleep (CU_CTX_SCHED_BLOCKING_SYNC). Any thread. */
 void context_set_flags(struct context *c, unsigned flags);
 
 /* The calling thread's current context, or NULL. */
