@@ -57,9 +57,19 @@ CUresult attribute_of(unsigned type, void *f, int device, int a, int *v)
 				       : drv.cuFuncGetAttribute(v, a, f);
 }
 
+/* Of a function that it has not loaded yet a driver tells some attributes and refuses others: the program's
+ * end takes it for loaded when it has been told any. */
+static bool is_unloaded(unsigned type, void *f)
+{
+	CUfunctionLoadingState state;
+
+	return type == HANDLE_CUfunction && !drv.cuFuncIsLoaded(&state, f) &&
+	       state == CU_FUNCTION_LOADING_STATE_UNLOADED;
+}
+
 void put_facts(struct exec *x, unsigned type, void *f, int device)
 {
-	int n = device < 0 ? 0 : CU_FUNC_ATTRIBUTE_MAX, v;
+	int n = device < 0 || is_unloaded(type, f) ? 0 : CU_FUNC_ATTRIBUTE_MAX, v;
 
 	put_i64(&x->out, device);
 	put_layout(x, f, type == HANDLE_CUkernel ? kernel_param : function_param);

@@ -222,7 +222,7 @@ CUresult cuMemPoolExportToShareableHandle(
 	guarded g = enter();
 	if (g.error)
 		return g.error;
-	const struct pool *p = object_find(pool, KIND_POOL);
+	struct pool *p = object_find(pool, KIND_POOL);
 	if (!out || !p || flags || type != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR || !(p->props.handleTypes & type))
 		return CUDA_ERROR_INVALID_VALUE;
 	struct handle h = {.magic = MAGIC, .pid = getpid(), .device = soft.place[p->device], .kind = KIND_POOL};
@@ -233,6 +233,7 @@ CUresult cuMemPoolExportToShareableHandle(
 		close(fd);
 		return CUDA_ERROR_OPERATING_SYSTEM;
 	}
+	p->exported = true;
 	*(int *)out = fd;
 	return CUDA_SUCCESS;
 }
@@ -265,7 +266,7 @@ CUresult cuMemPoolExportPointer(CUmemPoolPtrExportData *out, CUdeviceptr p)
 		return g.error;
 	struct allocation a;
 	const struct pool *pool = allocation_find(p, &a) && a.base == p && a.kind == ALLOCATION_POOL ? a.pool : NULL;
-	if (!out || !pool || !pool->props.handleTypes)
+	if (!out || !pool || !pool->exported)
 		return CUDA_ERROR_INVALID_VALUE;
 	int fd = allocation_share(p);
 	return fd >= 0 && make_handle((struct handle *)out, KIND_POOL, fd, a.device, a.bytes)

@@ -14,6 +14,7 @@ struct pool {
 	struct object object;
 	int device;
 	bool imported; /* another process's: nothing is allocated from it here */
+	bool exported; /* named once: pointers into it have names from then on */
 	bool standard; /* the device's default pool */
 	CUmemPoolProps props;
 	size_t most; /* maxSize; 0: the device's */

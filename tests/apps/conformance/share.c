@@ -608,7 +608,7 @@ static void pool(void)
 {
 	CUmemoryPool pool, standard;
 	CUmemPoolPtrExportData data;
-	CUdeviceptr p;
+	CUdeviceptr p, early;
 	int fd = -1;
 
 	peer(peer_pool);
@@ -619,11 +619,14 @@ static void pool(void)
 	NEED(cuMemAllocAsync(&p, 4096, NULL));
 	ASK(cuMemPoolExportPointer(&data, p));
 	NEED(cuMemPoolCreate(&pool, &pool_props));
+	NEED(cuMemAllocFromPoolAsync(&early, 4096, pool, NULL));
+	ASK(cuMemPoolExportPointer(&data, early));
 	ASK(cuMemPoolExportToShareableHandle(NULL, pool, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0));
 	NEED(cuMemPoolExportToShareableHandle(&fd, pool, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0));
 	NEED(cuMemAllocFromPoolAsync(&p, 4096, pool, NULL));
 	fill(p, 11, 1024);
 	show("pool's", p);
+	VARY(cuMemPoolExportPointer(&data, early));
 	ASK(cuMemPoolExportPointer(NULL, p));
 	NEED(cuMemPoolExportPointer(&data, p));
 	tell_fd(fd);

@@ -63,9 +63,15 @@ static int pointer(void)
 	CUmemPoolPtrExportData data, made_up;
 	CUmemoryPool pool;
 	CUdeviceptr p, q;
+	int fd;
 
 	prog_up();
 	CHECK(cuMemPoolCreate(&pool, &props));
+	CHECK(cuMemAllocFromPoolAsync(&p, 4096, pool, NULL));
+	CHECK(cuStreamSynchronize(NULL));
+	/* A driver names pointers into a pool that has a name itself. */
+	REQUIRE(cuMemPoolExportPointer(&data, p) == CUDA_ERROR_INVALID_VALUE);
+	CHECK(cuMemPoolExportToShareableHandle(&fd, pool, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0));
 	CHECK(cuMemAllocFromPoolAsync(&p, 4096, pool, NULL));
 	CHECK(cuStreamSynchronize(NULL));
 	CHECK(cuMemPoolExportPointer(&data, p));
