@@ -39,7 +39,7 @@ struct engine_function_info {
 	size_t shared_bytes;            /* static */
 	size_t local_bytes, const_bytes;
 	int registers;                  /* an honest guess for the attribute; >= 1 */
-	int max_threads;                /* .maxntid product, or 1024 */
+	int max_threads;                /* .maxntid product, or 1024; .reqntid is not in it */
 	unsigned required[3];           /* .reqntid, or 0,0,0 */
 	unsigned cluster[3];            /* .reqnctapercluster, or 0,0,0 */
 	int ptx_version;                /* of the .target directive: 10 * major + minor; 0: none */

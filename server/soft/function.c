@@ -220,18 +220,40 @@ static size_t shared_taken(const struct model *m, size_t bytes)
 	return round_up(bytes + (size_t)m->shared_reserved, (size_t)m->shared_unit);
 }
 
+/* What a multiprocessor of 228 KiB lets be shared memory; the rest is cache. */
+static const unsigned carveouts[] = {0, 8, 16, 32, 64, 100, 132, 164, 196, 228};
+
+/* Bytes of shared memory where a function prefers a part in percent: the least step that has it and one block.
+ * Smaller devices have a prefix of the steps. */
+static size_t carved(const struct model *m, int percent, size_t block)
+{
+	size_t most = (size_t)m->shared;
+
+	if (percent < 0)
+		return most;
+	for (size_t i = 0; i < sizeof carveouts / sizeof *carveouts; i++) {
+		size_t bytes = (size_t)carveouts[i] << 10;
+		if (bytes >= most)
+			break;
+		if (bytes * 100 >= most * (size_t)percent && bytes >= block)
+			return bytes;
+	}
+	return most;
+}
+
 /* Blocks of that shape that a multiprocessor of the presented device holds at once. */
 int function_blocks(const struct function *f, size_t threads, size_t dynamic)
 {
 	const struct engine_function_info *info = engine_function_info(f->code);
 	const struct model *m = device_model();
 	size_t shared = shared_taken(m, info->shared_bytes + dynamic);
-	if (threads > (size_t)info->max_threads || dynamic > function_shared_most(f))
+	/* As a driver answers: what the code says of its blocks is not asked here. */
+	if (threads > THREADS_BLOCK || dynamic > function_shared_most(f))
 		return 0;
 	size_t warps = (threads + 31) / 32, each = round_up((size_t)info->registers * 32, 256);
 	size_t n = less((size_t)m->threads / 32 / warps, (size_t)m->blocks);
 	if (shared)
-		n = less(n, (size_t)m->shared / shared);
+		n = less(n, carved(m, f->settings.carveout, shared) / shared);
 	if (each)
 		n = less(n, REGISTERS_MULTIPROCESSOR / SCHEDULERS / each * SCHEDULERS / warps);
 	return n ? (int)n : 1; /* what may be launched at all runs */
@@ -295,10 +317,11 @@ CUresult cuOccupancyAvailableDynamicSMemPerBlock(size_t *bytes, CUfunction h, in
 	if (g.error)
 		return g.error;
 	const struct model *m = device_model();
-	if (!bytes || blocks <= 0 || threads <= 0 || blocks > m->blocks)
+	if (!bytes || blocks <= 0 || threads <= 0 || blocks > function_blocks(f, (size_t)threads, 0))
 		return CUDA_ERROR_INVALID_VALUE;
+	/* A driver does not take off what a block has reserved. */
 	size_t unit = (size_t)m->shared_unit, each = (size_t)m->shared / (size_t)blocks / unit * unit,
-	       fixed = engine_function_info(f->code)->shared_bytes + (size_t)m->shared_reserved;
+	       fixed = engine_function_info(f->code)->shared_bytes;
 	*bytes = less(each > fixed ? each - fixed : 0, function_shared_most(f));
 	return CUDA_SUCCESS;
 }

@@ -104,13 +104,13 @@ static CUresult shape_check(const struct function *f, const struct launch_shape 
 	const unsigned *q = info->required;
 	if (q[0] && (q[0] != b[0] || q[1] != b[1] || q[2] != b[2]))
 		return CUDA_ERROR_INVALID_VALUE;
-	if (s->shared > function_shared_most(f))
-		return CUDA_ERROR_INVALID_VALUE;
 	if (s->cooperative) {
 		uint64_t blocks = (uint64_t)g[0] * g[1] * g[2];
 		if (blocks > (uint64_t)function_blocks(f, threads, s->shared) * soft.workers)
 			return CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE;
 	}
+	if (s->shared > function_shared_most(f))
+		return CUDA_ERROR_INVALID_VALUE;
 	return cluster_check(f, s);
 }
 

@@ -111,7 +111,7 @@ static void tuning(struct parser *p, struct ptx_func *f)
 			lex_expect(&p->l, ')');
 		}
 		uint64_t all = d[0] * d[1] * d[2];
-		if (most || exact)
+		if (most)
 			f->maxntid = all < 1 << 20 ? (uint32_t)all : 1 << 20;
 		for (unsigned i = 0; exact && i < 3; i++)
 			f->reqntid[i] = (uint32_t)d[i];

@@ -12,6 +12,9 @@
 #include "server/soft/device.h"
 #include "server/soft/stream.h"
 
+#define TEXTURE_FLAGS \
+	(CU_TRSF_READ_AS_INTEGER | CU_TRSF_NORMALIZED_COORDINATES | CU_TRSF_SRGB | \
+		CU_TRSF_DISABLE_TRILINEAR_OPTIMIZATION | CU_TRSF_SEAMLESS_CUBEMAP)
 #define TEXTURES_MOST 65536
 
 struct texture_object {
@@ -202,6 +205,8 @@ static CUresult description_read(struct texture *x, const CUDA_TEXTURE_DESC *d)
 			return CUDA_ERROR_INVALID_VALUE;
 		x->mode[i] = (enum texture_mode)d->addressMode[i];
 	}
+	if (d->flags & ~(unsigned)TEXTURE_FLAGS)
+		return CUDA_ERROR_INVALID_VALUE;
 	if ((unsigned)d->filterMode > CU_TR_FILTER_MODE_LINEAR ||
 		(unsigned)d->mipmapFilterMode > CU_TR_FILTER_MODE_LINEAR)
 		return CUDA_ERROR_INVALID_VALUE;
