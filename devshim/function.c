@@ -17,6 +17,7 @@
 #include "devshim/occupancy.h"
 #include "wire/cuda.h"
 #include "wire/limits.h"
+#include "wire/notes.h"
 #include "cuda.calls.h"
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -308,6 +309,7 @@ struct function *function_like(struct function *kernel, CUdevice dev)
 		pthread_mutex_lock(&lock);
 		fill(f, &name, &fresh, &a);
 		pthread_mutex_unlock(&lock);
+		atomic_store(&f->shape, atomic_load(&kernel->shape));
 	}
 	free(fresh.offset);
 	free(name);
@@ -386,6 +388,22 @@ void function_drop_parent(void *parent)
 		if (h)
 			handle_drop(handle_type(h), h);
 	} while (f);
+}
+
+/* Code may ask for blocks of one shape: what was taken in two has not. */
+static void shape_taken(struct function *f, uint32_t shape)
+{
+	uint32_t known = 0;
+
+	if (!atomic_compare_exchange_strong(&f->shape, &known, shape) && known != shape)
+		atomic_store_explicit(&f->shape, SHAPE_ANY, memory_order_relaxed);
+}
+
+void function_shape_taken(struct function *f, uint32_t shape)
+{
+	shape_taken(f, shape);
+	if (f->kernel)
+		shape_taken(f->kernel, shape);
 }
 
 bool function_attribute(const struct function *f, CUfunction_attribute a, CUdevice dev, int *v)

@@ -42,7 +42,7 @@ struct function {
 	struct resolved *resolved; /* a kernel's CUfunctions */
 	struct function *kernel; /* whose function it is in its context, or NULL */
 	struct occupancy *_Atomic occupancy; /* remembered answers */
-	_Atomic uint32_t shapes[4]; /* of blocks that the driver took (launch.c); 0: none */
+	_Atomic uint32_t shape; /* of blocks that the driver took: 0 none yet, one, or SHAPE_ANY */
 	struct function *next, **back; /* in the list of all */
 };
 
@@ -77,6 +77,8 @@ CUresult function_ask(struct function *f);
 CUresult function_ready(struct function *f);
 /* An attribute on a device if it is known. */
 bool function_attribute(const struct function *f, CUfunction_attribute a, CUdevice dev, int *v);
+/* A driver has taken blocks of that shape. */
+void function_shape_taken(struct function *f, uint32_t shape);
 /* Functions of a module or kernels of a library, whose handles die with it. */
 void function_drop_parent(void *parent);
 

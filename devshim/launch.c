@@ -12,6 +12,7 @@
 #include "devshim/mirror.h"
 #include "devshim/work.h"
 #include "wire/cuda.h"
+#include "wire/notes.h"
 #include "cuda.calls.h"
 
 #define LIMIT_LAUNCH_ATTRIBUTES 64
@@ -122,31 +123,15 @@ static bool shape_fits(const struct function *f, const CUlaunchConfig *k, CUdevi
 	       k->sharedMemBytes <= (unsigned)dynamic;
 }
 
-/* Code may ask for blocks of one shape, which no attribute tells but that their threads are then the most it
- * may have. Fewer threads than that, where a device would have more, are sent with a wait until the driver
- * has taken them once. */
-static uint32_t doubtful_shape(const struct function *f, const CUlaunchConfig *k, CUdevice dev)
+/* Code may ask for blocks of one shape, and no attribute tells. So the first launch of a function waits, and
+ * the first in another shape: when both are taken, all are. What a driver took is noted for the next program.
+ * Returns the shape, or 0 when it is known. */
+static uint32_t doubtful_shape(const struct function *f, const CUlaunchConfig *k)
 {
-	uint32_t shape = k->blockDimX | k->blockDimY << 11 | k->blockDimZ << 22;
-	int most = 0;
+	uint32_t shape = SHAPE(k->blockDimX, k->blockDimY, k->blockDimZ),
+		 known = atomic_load_explicit(&f->shape, memory_order_relaxed);
 
-	if (!function_attribute(f, CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK, dev, &most) ||
-		most >= device_attribute(dev, CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK, 0) ||
-		k->blockDimX * k->blockDimY * k->blockDimZ == (unsigned)most)
-		return 0;
-	for (unsigned i = 0; i < sizeof f->shapes / sizeof *f->shapes; i++)
-		if (atomic_load_explicit(&f->shapes[i], memory_order_relaxed) == shape)
-			return 0;
-	return shape;
-}
-
-/* The latest first. */
-static void shape_taken(struct function *f, uint32_t shape)
-{
-	for (unsigned i = sizeof f->shapes / sizeof *f->shapes - 1; i; i--)
-		atomic_store_explicit(&f->shapes[i],
-			atomic_load_explicit(&f->shapes[i - 1], memory_order_relaxed), memory_order_relaxed);
-	atomic_store_explicit(&f->shapes[0], shape, memory_order_relaxed);
+	return known == shape || known == SHAPE_ANY ? 0 : shape;
 }
 
 static bool cluster_fits(const CUlaunchConfig *k, unsigned x, unsigned y, unsigned z)
@@ -246,8 +231,9 @@ static CUresult launch(unsigned id, const CUlaunchConfig *k, CUfunction h, void 
 		     shape_fits(f, k, ctx->device) && attributes_fit(&known, ctx->device) &&
 		     !needs_cluster(f, &known, ctx->device) && (!extra || c.bulk_len == f->bytes);
 
-	uint32_t shape = right ? doubtful_shape(f, k, ctx->device) : 0;
+	uint32_t shape = right ? doubtful_shape(f, k) : 0;
 
+	put_bool(&c.out, shape);
 	if (right && !shape && w && !work_is_full(w)) {
 		r = call_post(&c);
 	} else {
@@ -258,7 +244,7 @@ static CUresult launch(unsigned id, const CUlaunchConfig *k, CUfunction h, void 
 		return r;
 	work_posted(w, c.seq);
 	if (shape)
-		shape_taken(f, shape);
+		function_shape_taken(f, shape);
 	return r;
 }
 

@@ -25,7 +25,7 @@ struct expected {
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct expected *_Atomic all;
 
-/* An answer about occupancy: [device, words, code, answer]. */
+/* An answer about occupancy, or to a launch: [device, words, code, answer]. */
 static void told_answer(struct msg *m, uint64_t kind, struct function *f)
 {
 	CUdevice device = device_visible((int)get_i64(m));
@@ -39,7 +39,11 @@ static void told_answer(struct msg *m, uint64_t kind, struct function *f)
 	CUresult code = (CUresult)get_i64(m);
 	uint64_t answer = get_u64(m);
 
-	if (!m->bad && f && device >= 0)
+	if (m->bad || !f)
+		return;
+	if (kind == NOTE_SHAPE)
+		function_shape_taken(f, (uint32_t)q.a[0]);
+	else if (device >= 0)
 		occupancy_told(f, (enum note)kind, device, &q, code, answer);
 }
 

@@ -4,6 +4,7 @@
 #include <stdbool.h>
 #include "server/exec.h"
 #include "wire/cuda_types.h"
+#include "wire/notes.h"
 
 #define LIMIT_JIT_OPTIONS 64
 #define LIMIT_JIT_LOG (20u << 10) /* bytes of one compiler log: two fit in a head */
@@ -27,6 +28,11 @@ void put_facts(struct exec *x, unsigned type, void *f, int device);
 CUresult attribute_of(unsigned type, void *f, int device, int a, int *v);
 /* Of the current context, -1: there is none. */
 int current_device(void);
+
+/* Notes what the driver answered to a question about a function, the first handle of the record, with the
+ * function's image. */
+void note_answer(struct exec *x, enum note kind, void *f, const struct occupancy_question *q, CUresult code,
+	uint64_t answer);
 
 /* A launch's shape, stream and attributes, which live until the record is answered. False when malformed. */
 bool get_launch_config(struct exec *x, CUlaunchConfig *c, bool attributes);

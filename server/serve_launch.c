@@ -19,6 +19,7 @@ struct launch {
 	CUlaunchConfig config;
 	void *extra[5];
 	size_t size;
+	bool first; /* in blocks of this shape, as far as the program's end knows */
 };
 
 static bool get_attributes(struct exec *x, CUlaunchConfig *c)
@@ -83,7 +84,18 @@ static bool get_launch(struct exec *x, struct launch *l, bool attributes)
 		l->extra[3] = &l->size;
 		l->extra[4] = CU_LAUNCH_PARAM_END;
 	}
+	l->first = get_bool(&x->in);
 	return get_end(&x->in);
+}
+
+/* What the driver said. That it took the shape is noted for the next program. */
+static CUresult launched(struct exec *x, const struct launch *l, CUresult r)
+{
+	uint32_t shape = SHAPE(l->config.blockDimX, l->config.blockDimY, l->config.blockDimZ);
+
+	if (!r && l->first)
+		note_answer(x, NOTE_SHAPE, l->f, &(struct occupancy_question){.a = {shape}}, r, 0);
+	return r;
 }
 
 CUresult serve_cuLaunchKernel(struct exec *x)
@@ -95,8 +107,9 @@ CUresult serve_cuLaunchKernel(struct exec *x)
 		return SERVE_BAD;
 	if (x->bad_handle)
 		return x->handle_code;
-	return drv.cuLaunchKernel(l.f, c->gridDimX, c->gridDimY, c->gridDimZ, c->blockDimX, c->blockDimY,
-		c->blockDimZ, c->sharedMemBytes, c->hStream, NULL, l.size ? l.extra : NULL);
+	return launched(x, &l,
+		drv.cuLaunchKernel(l.f, c->gridDimX, c->gridDimY, c->gridDimZ, c->blockDimX, c->blockDimY,
+			c->blockDimZ, c->sharedMemBytes, c->hStream, NULL, l.size ? l.extra : NULL));
 }
 
 CUresult serve_cuLaunchKernelEx(struct exec *x)
@@ -107,7 +120,7 @@ CUresult serve_cuLaunchKernelEx(struct exec *x)
 		return SERVE_BAD;
 	if (x->bad_handle)
 		return x->handle_code;
-	return drv.cuLaunchKernelEx(&l.config, l.f, NULL, l.size ? l.extra : NULL);
+	return launched(x, &l, drv.cuLaunchKernelEx(&l.config, l.f, NULL, l.size ? l.extra : NULL));
 }
 
 /* The cooperative call takes no packed buffer: the same as an extended launch with the attribute. */
@@ -122,7 +135,7 @@ CUresult serve_cuLaunchCooperativeKernel(struct exec *x)
 		return x->handle_code;
 	l.config.attrs = &a;
 	l.config.numAttrs = 1;
-	return drv.cuLaunchKernelEx(&l.config, l.f, NULL, l.size ? l.extra : NULL);
+	return launched(x, &l, drv.cuLaunchKernelEx(&l.config, l.f, NULL, l.size ? l.extra : NULL));
 }
 
 /* Pointers to the parameters that lie packed in n bytes; NULL when the driver does not tell where. */

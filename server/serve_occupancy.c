@@ -21,10 +21,10 @@ static bool is_answer(CUresult r)
 	return !r || r == CUDA_ERROR_INVALID_VALUE || r == CUDA_ERROR_INVALID_CLUSTER_SIZE;
 }
 
-/* Notes what was asked of the function, the first handle of the record. In another context than a
- * primary one the answer may be another, and with a cache configuration. */
-static void note(
-	struct exec *x, enum note kind, void *f, struct occupancy_question *q, CUresult code, uint64_t answer)
+/* In another context than a primary one the answer may be another, and with a cache configuration: it is not
+ * noted. */
+void note_answer(struct exec *x, enum note kind, void *f, const struct occupancy_question *q, CUresult code,
+	uint64_t answer)
 {
 	struct handles *h = x->session->handles;
 	unsigned type = HANDLE_TYPE(x->first_id);
@@ -75,8 +75,8 @@ CUresult serve_cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(struct exec 
 	if (r)
 		return r;
 	put_i64(&x->out, n);
-	note(x, NOTE_BLOCKS, f, &(struct occupancy_question){.a = {(uint64_t)block, dynamic, flags}}, r,
-		(uint64_t)n);
+	note_answer(x, NOTE_BLOCKS, f,
+		&(struct occupancy_question){.a = {(uint64_t)block, dynamic, flags}}, r, (uint64_t)n);
 	return r;
 }
 
@@ -95,8 +95,8 @@ CUresult serve_cuOccupancyAvailableDynamicSMemPerBlock(struct exec *x)
 	if (r)
 		return r;
 	put_u64(&x->out, n);
-	note(x, NOTE_SHARED_SIZE, f, &(struct occupancy_question){.a = {(uint64_t)blocks, (uint64_t)block}},
-		r, n);
+	note_answer(x, NOTE_SHARED_SIZE, f,
+		&(struct occupancy_question){.a = {(uint64_t)blocks, (uint64_t)block}}, r, n);
 	return r;
 }
 
@@ -112,7 +112,7 @@ static CUresult ask_clusters(
 	CUresult r = ask(n, f, c);
 
 	if (is_answer(r) && occupancy_clusters(&q, c))
-		note(x, kind, f, &q, r, (uint64_t)*n);
+		note_answer(x, kind, f, &q, r, (uint64_t)*n);
 	return r;
 }
 

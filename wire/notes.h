@@ -7,8 +7,8 @@
  * NOTE_FUNCTION: the function's layout, an array of offset and size in turn or nil, and an array of its
  * attributes on that device, nil for one that cannot be told; device -1 and none: they are not known.
  * NOTE_NEXT, in the server's files only: the digest and size of an image that was loaded after this one,
- * without a name. The others are questions about occupancy on a device: an array of OCCUPANCY_WORDS,
- * code and answer.
+ * without a name. NOTE_SHAPE: a launch with blocks of this shape, the first word, was taken. The others
+ * are questions about occupancy on a device: an array of OCCUPANCY_WORDS, code and answer.
  *
  * Thread rule: none, no state. */
 #pragma once
@@ -16,7 +16,19 @@
 #include <stdint.h>
 #include "wire/cuda_types.h"
 
-enum note { NOTE_FUNCTION, NOTE_BLOCKS, NOTE_SHARED_SIZE, NOTE_CLUSTERS, NOTE_CLUSTER_SIZE, NOTE_NEXT };
+enum note {
+	NOTE_FUNCTION,
+	NOTE_BLOCKS,
+	NOTE_SHARED_SIZE,
+	NOTE_CLUSTERS,
+	NOTE_CLUSTER_SIZE,
+	NOTE_NEXT,
+	NOTE_SHAPE
+};
+
+/* The shape of a block in a word, and in place of one: any. */
+#define SHAPE(x, y, z) ((uint32_t)(x) | (uint32_t)(y) << 11 | (uint32_t)(z) << 22)
+#define SHAPE_ANY UINT32_MAX
 
 #define NOTES_AHEAD (256u << 10) /* bytes that an answer tells of images which will probably be loaded next  \
 				  */
