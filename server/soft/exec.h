@@ -188,6 +188,7 @@ struct block {
 	struct barrier bar[MAX_BARRIERS];
 	uint64_t memory; /* device memory: shared, then local */
 	size_t memory_bytes, shared_bytes, local_stride;
+	size_t shared_end; /* what loads and stores reach of shared memory: whole units of it */
 	uint32_t smid;
 	struct cluster *cluster; /* NULL: none */
 	uint32_t rank; /* in its cluster */

@@ -18,6 +18,9 @@ enum {
 	UNKNOWN_ERROR = 999,
 	LAUNCH_INVALID = 1
 };
+/* Devices give out shared memory by units and see no access inside one that is beyond what was asked for, so
+ * that compilers load a vector of which they want the first words. */
+enum { SHARED_UNIT = 128 };
 enum { BUDGET = 20000, BUDGET_COOPERATIVE = 256, SLICE = 64 };
 
 uint64_t exec_now_ns(void)
@@ -367,7 +370,7 @@ static void warp_start(struct block *b, unsigned k, enum fill fill)
 	w->mem_lo = soft_mem_base;
 	w->mem_hi = soft_mem_end;
 	w->shared = (uint8_t *)b->memory;
-	w->shared_size = b->shared_bytes;
+	w->shared_size = b->shared_end;
 	w->params = b->launch->l->params;
 	w->exists = lanes == LANES ? ~0u : (1u << lanes) - 1;
 	w->exited = 0;
@@ -407,6 +410,7 @@ int block_start(struct block *b, struct launch *l, uint64_t index)
 	b->nthreads = b->live = nthreads;
 	b->nwarps = nwarps;
 	b->shared_bytes = shared;
+	b->shared_end = (shared + SHARED_UNIT - 1) & ~(size_t)(SHARED_UNIT - 1);
 	b->local_stride = stride;
 	b->waiting = 0;
 	b->wake_ns = 0;

@@ -68,7 +68,7 @@ uint64_t cluster_shared(const struct block *b, uint32_t rank, uint64_t *end)
 	const struct block *of = b->cluster ? (rank < b->cluster->n ? b->cluster->block[rank] : NULL)
 			       : rank ? NULL
 				      : b;
-	*end = of ? of->memory + of->shared_bytes : 0;
+	*end = of ? of->memory + of->shared_end : 0;
 	return of ? of->memory : 0;
 }
 

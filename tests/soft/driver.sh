@@ -22,9 +22,10 @@ cc=(${CC:-gcc} -std=gnu11 -O1 -g -Wall -Wextra "${san[@]}" -D_GNU_SOURCE -I. -I"
 "${cc[@]}" -o "$work/cluster" tests/soft/driver/cluster.c "$B/lib/libscuda-soft.so" -Wl,-rpath,"$(cd "$B/lib" && pwd)" &&
 "${cc[@]}" -o "$work/linking" tests/soft/driver/linking.c "$B/lib/libscuda-soft.so" -Wl,-rpath,"$(cd "$B/lib" && pwd)" &&
 "${cc[@]}" -o "$work/limits" tests/soft/driver/limits.c "$B/lib/libscuda-soft.so" -Wl,-rpath,"$(cd "$B/lib" && pwd)" &&
+"${cc[@]}" -o "$work/shared" tests/soft/driver/shared.c "$B/lib/libscuda-soft.so" -Wl,-rpath,"$(cd "$B/lib" && pwd)" &&
 "${cc[@]}" -o "$work/features" tests/soft/driver/features.c "$B/lib/libscuda-soft.so" -Wl,-rpath,"$(cd "$B/lib" && pwd)" || exit 1
 bad=0
-for t in table images "mutate_images ${MUTATE_COUNT:-20000}" features linking limits cluster "cluster 7.5"; do
+for t in table images "mutate_images ${MUTATE_COUNT:-20000}" features linking limits shared cluster "cluster 7.5"; do
 	# shellcheck disable=SC2086
 	timeout 100 "$work"/$t || { echo "FAIL: $t: status $?"; bad=1; }
 done
