@@ -117,7 +117,8 @@ $(unit): $(B)/tests/unit/%: $(B)/obj/tests/unit/%.o $(B)/tests/tested.a
 	$(CC) $(CFLAGS) $(sanitize) -o $@ $^ $(shell pkg-config --libs check fuse3 openssl jansson) -llz4 -ldl -lpthread
 $(progs): $(B)/tests/e2e/%: tests/e2e/progs/%.c tests/e2e/progs/prog.h $(B)/lib/libcuda.so.1
 	@mkdir -p $(@D)
-	$(CC) -std=gnu11 -O1 -g $(WARN) $(sanitize) -D_GNU_SOURCE -I. -o $@ $< -L$(B)/lib -l:libcuda.so.1 -lpthread
+	$(CC) -std=gnu11 -O1 -g $(WARN) $(sanitize) -D_GNU_SOURCE -I. -o $@ $< $(or $(LINKED),-L$(B)/lib -l:libcuda.so.1) -lpthread
+$(B)/tests/e2e/opened: LINKED = -no-pie
 
 unit: $(unit)
 # A driver for tests/bench/trips.sh.
@@ -132,9 +133,10 @@ build_tests = @$(MAKE) --no-print-directory $(if $(filter -j%,$(MAKEFLAGS)),,-j$
 check: ## run all tests (tests/run.sh NAME runs those that you name)
 	$(build_tests)
 	@B=$(B) tests/run.sh $(CHECK)
+# Hours: FUZZ_MINUTES, SOAK_MINUTES, MUTATE_COUNT and SESSIONS say how much of it (tests/long).
 check-long: ## run all tests and the long ones
 	$(build_tests)
-	@B=$(B) SCUDAFS_TEST_LONG=1 tests/run.sh
+	@B=$(B) SCUDAFS_TEST_LONG=1 MINUTES=$(or $(MINUTES),600) tests/run.sh $(CHECK)
 # Under a sanitizer time limits are stretched by SLOW, and a report goes into a file, which fails the run. The
 # CUDA programs themselves are built once; our library in them brings the sanitizer.
 preload = $(shell $(CC) -print-file-name=$(1))
@@ -145,11 +147,12 @@ check-asan: ## run all tests under the address and undefined-behaviour sanitizer
 		LSAN_OPTIONS=print_suppressions=0:suppressions=$(CURDIR)/tests/lsan.supp \
 		SCUDAFS_TEST_APPS=$(CURDIR)/$(B)/tests/apps SCUDAFS_TEST_PRELOAD=$(call preload,libasan.so) \
 		$(MAKE) --no-print-directory B=$(B)-asan A=$(B)/tests/apps SAN=address,undefined CFLAGS='-O1 -g' \
-		SLOW=4 check
+		SCUDAFS_TEST_SANITIZER=asan SLOW=$(or $(SLOW),4) check
 # Without the option each of the many sessions waits a second at its end.
 check-tsan: ## run the unit and end-to-end tests under the thread sanitizer
 	@TSAN_OPTIONS="atexit_sleep_ms=0:suppressions=$(CURDIR)/tests/tsan.supp:$(call report,tsan):$$TSAN_OPTIONS" \
-		$(MAKE) --no-print-directory B=$(B)-tsan SAN=thread CFLAGS='-O1 -g' NVCC= SLOW=4 CHECK='unit e2e' check
+		$(MAKE) --no-print-directory B=$(B)-tsan SAN=thread CFLAGS='-O1 -g' NVCC= \
+		SCUDAFS_TEST_SANITIZER=tsan SLOW=$(or $(SLOW),4) CHECK='$(or $(CHECK),unit e2e)' check
 demo: ## from nothing to a CUDA program that computes through a mount
 	@B=$(B) MAKE="$(MAKE)" tests/demo/demo.sh
 deps: ## install what building, testing and mounting need (Debian, Ubuntu)

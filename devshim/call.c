@@ -196,6 +196,7 @@ static CUresult answered(struct call *c, int e, const struct answer *a)
 {
 	if (e)
 		return failed(e, call_names[c->id].name);
+	upcall_heard();
 	CUresult r = take(c, thread_cached, a);
 	channel_taken();
 	upcall_drain_output(a->frame.call);

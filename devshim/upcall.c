@@ -112,6 +112,16 @@ static bool queue_turn(const struct function *fn, uint64_t seq, const uint64_t *
 	return true;
 }
 
+#ifdef __SANITIZE_THREAD__
+void __tsan_acquire(void *);
+void __tsan_release(void *);
+static char ran;
+static void upcall_told(void) { __tsan_release(&ran); }
+void upcall_heard(void) { __tsan_acquire(&ran); }
+#else
+static void upcall_told(void) { }
+#endif
+
 static void *turns(void *arg)
 {
 	struct turns *q = arg;
@@ -128,6 +138,7 @@ static void *turns(void *arg)
 		if (!over && t) {
 			memcpy(values, t->value, sizeof values);
 			t->fn.run(t->fn.arg);
+			upcall_told();
 			int e = channel_upcall_done(t->seq);
 			if (e)
 				process_die(e, "a host function");

@@ -22,6 +22,14 @@ void upcall_drop(uint64_t id);
 uint64_t upcall_value(unsigned i);
 /* True on the upcall thread: CUDA calls are not allowed inside a host function. */
 bool upcall_inside(void);
+/* What ran at its turn, a host function or a copy, ran before the answers that the server gives when it has
+ * been told: upcall_heard in the thread that has such an answer. The thread sanitizer does not see that way
+ * through the server. */
+#ifdef __SANITIZE_THREAD__
+void upcall_heard(void);
+#else
+static inline void upcall_heard(void) { }
+#endif
 /* After an answer: waits until what kernels printed before it is on standard output. `sent`: the number that
  * the answer tells. */
 void upcall_drain_output(uint16_t sent);

@@ -15,6 +15,7 @@
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
+#include "wire/deadline.h"
 
 #define ANSWER_SECONDS 3 /* seconds for a daemon, which answers from what it has */
 
@@ -159,17 +160,14 @@ static void *ask(void *arg)
 int mounts_state(const char *dir)
 {
 	struct question *q = malloc(sizeof(*q));
-	struct timespec end;
 	pthread_t thread;
 
 	if (!q)
 		return -ENOMEM;
 	snprintf(q->path, sizeof(q->path), "%s/version", dir);
-	clock_gettime(CLOCK_MONOTONIC, &end);
-	end.tv_sec += ANSWER_SECONDS;
 	int r = -pthread_create(&thread, NULL, ask, q);
 	if (!r)
-		r = -pthread_clockjoin_np(thread, NULL, CLOCK_MONOTONIC, &end);
+		r = -deadline_join(thread, ANSWER_SECONDS * 1000);
 	if (r == -ETIMEDOUT) {
 		pthread_detach(thread);
 		return r; /* the thread still uses q, until the process ends */

@@ -356,8 +356,7 @@ void monitor_destroy(struct monitor *m)
 		return;
 	atomic_store(&m->stop, true);
 	wake(m);
-	struct timespec end = deadline_in(1000);
-	if (m->started && pthread_clockjoin_np(m->thread, NULL, CLOCK_MONOTONIC, &end)) {
+	if (m->started && deadline_join(m->thread, 1000)) {
 		pthread_detach(m->thread);
 		return;
 	}

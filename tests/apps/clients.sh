@@ -6,7 +6,7 @@
 # CLIENT_SECONDS, for all of them (120).
 . "$(dirname "$0")/../e2e/lib.sh"
 requires mount
-[ -z "${SCUDAFS_TEST_PRELOAD:-}" ] || skip "interpreters of others are not run under a sanitizer"
+unsanitized "interpreters of others are not run under it"
 export CLIENT_DIR=$work/client
 mkdir -p "$CLIENT_DIR"
 end=$(($(now_ms) + ${CLIENT_SECONDS:-120} * 1000))

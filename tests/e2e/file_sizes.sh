@@ -5,6 +5,7 @@
 # size, host functions (which fetch large ones to pinned memory) and images go on, through shared memory and through the file. A mount and a server under such a limit serve, too.
 . "$(dirname "$0")/lib.sh"
 requires mount prlimit
+[ "$sanitizer" != tsan ] || unsanitized "its runtime writes a file"
 
 narrow() # WORD COMMAND...: what it says last, read through a pipe
 {

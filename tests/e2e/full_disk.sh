@@ -4,11 +4,7 @@
 # compute right, nothing is kept half, and it goes on by itself when there is room again.
 . "$(dirname "$0")/lib.sh"
 requires mount root unshare
-if [ -z "${FULL_DISK:-}" ]; then
-	unshare -m true 2>/dev/null || skip "no mount namespace"
-	rm -rf "$work"
-	FULL_DISK=1 exec unshare -m "$0"
-fi
+apart -m
 mkdir "$work/full"
 mount -t tmpfs -o size=64k,mode=700 tmpfs "$work/full" || skip "no tmpfs"
 at_exit umount -l "$work/full"

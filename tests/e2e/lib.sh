@@ -25,6 +25,7 @@ work=$(mktemp -d "${TMPDIR:-/tmp}/scudafs-test.XXXXXX")
 mnt=$work/mnt
 driver=${SCUDAFS_TEST_DRIVER:-soft}
 slow=${SLOW:-1}
+sanitizer=${SCUDAFS_TEST_SANITIZER:-} # asan or tsan, where all is built with it
 export XDG_CACHE_HOME=$work/cache-home
 unset CACHE_DIRECTORY SCUDAFS_MOUNT SCUDAFS_SERVER CUDA_VISIBLE_DEVICES LD_LIBRARY_PATH
 
@@ -67,6 +68,11 @@ skip() # REASON
 	exit 77
 }
 
+unsanitized() # REASON: skip under a sanitizer
+{
+	[ -z "$sanitizer" ] || skip "under a sanitizer: $*"
+}
+
 requires() # mount | root | COMMAND...
 {
 	local what
@@ -81,6 +87,20 @@ requires() # mount | root | COMMAND...
 		esac
 	done
 }
+
+# apart UNSHARE-OPTION: goes on as the same test in namespaces of its own. Nobody else's mounts are there: the copies of
+# them would keep their daemons, which other tests wait for, alive until this test ends.
+apart()
+{
+	if [ "${SCUDAFS_TEST_APART:-}" != "$1" ]; then
+		unshare "$1" true 2>/dev/null || skip "no namespaces"
+		rm -rf "$work"
+		SCUDAFS_TEST_APART=$1 exec unshare --propagation private "$1" "$0"
+	fi
+	unset SCUDAFS_TEST_APART
+	eval "$others"
+}
+others='for dir in $(sed -n "s/^[^ ]* \([^ ]*\) fuse.scudafs .*/\1/p" /proc/mounts); do umount -l "$dir" || :; done'
 
 within() # SECONDS COMMAND...: true as soon as the command is, false when the time is over
 {

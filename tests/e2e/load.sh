@@ -7,7 +7,7 @@
 . "$(dirname "$0")/lib.sh"
 requires mount python3
 small_buffers=$work/buffers.so
-if command -v "${CC:-gcc}" >/dev/null; then
+if command -v ${CC:-gcc} >/dev/null; then
 	cat >"$work/buffers.c" <<-'C'
 		#define _GNU_SOURCE
 		#include <dlfcn.h>
@@ -34,7 +34,7 @@ if command -v "${CC:-gcc}" >/dev/null; then
 			return small(next(at, a, n, flags));
 		}
 	C
-	"${CC:-gcc}" -shared -fPIC -o "$small_buffers" "$work/buffers.c" -ldl || fail "the small buffers do not compile"
+	${CC:-gcc} -shared -fPIC -o "$small_buffers" "$work/buffers.c" -ldl || fail "the small buffers do not compile"
 	export LD_PRELOAD=${SCUDAFS_TEST_PRELOAD:+$SCUDAFS_TEST_PRELOAD:}$small_buffers # a sanitizer has to come first
 	start_server
 	start_mount

@@ -31,7 +31,7 @@ done
 if [ "$(id -u)" = 0 ] && unshare -m true 2>/dev/null; then
 	mkdir "$work/sbin"
 	ln -s "$bin/scudafs" "$work/sbin/mount.fuse.scudafs"
-	unshare -m sh -ec '
+	unshare -m bash -ec "$others"'
 		mount --bind "$1/sbin" /sbin
 		mount -t fuse.scudafs "$2" "$1/mnt" -o _netdev,nofail
 		cat "$1/mnt/status"

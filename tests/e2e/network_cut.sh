@@ -6,16 +6,12 @@
 # waiting call, and a copy in the middle, gives an error within 10 s, the server has freed their sessions as soon, those of programs that are stopped in a copy, too, and
 # a mount or program that starts meanwhile says so in 5 s; mended, all works without remounting.
 . "$(dirname "$0")/lib.sh"
-requires mount root ip unshare
-if [ -z "${NETWORK_CUT:-}" ]; then
-	unshare -mn true 2>/dev/null || skip "no namespaces"
-	rm -rf "$work"
-	NETWORK_CUT=1 exec unshare -mn "$0"
-fi
+requires mount root ip unshare setpriv
+apart -mn
 ip link set lo up
 new_network() # its pid is in $!
 {
-	unshare -n sleep 600 &
+	setpriv --pdeathsig KILL unshare -n sleep 600 &
 	at_exit kill $!
 	within 5 is_other $! || fail "no other network"
 }

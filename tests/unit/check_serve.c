@@ -28,7 +28,6 @@
 static struct session *s;
 static struct session_start start;
 static struct report report;
-static unsigned slow = 1;   /* SLOW: the factor of all the tests' time limits */
 static unsigned seed;
 static int answer;          /* of every driver function; -1: as it comes */
 
@@ -232,7 +231,7 @@ static _Noreturn void try_call(unsigned call, unsigned round)
 
 	/* libcheck's own handler would end the whole test, and nobody would know in which call. */
 	signal(SIGALRM, SIG_DFL);
-	alarm(60 * slow);
+	alarm(60u * (unsigned)unit_slow());
 	seed = call * 7 + round;
 	setup_session();
 	/* A driver that refuses all: a handle that is not the program's to choose does not end the session.
@@ -295,8 +294,6 @@ int main(void)
 	log_init("serve", -1);
 	if (CALL_COUNT != serve_count || NVML_CALL_COUNT != nvml_serve_count)
 		return 1;
-	if (getenv("SLOW") && atoi(getenv("SLOW")) > 1)
-		slow = (unsigned)atoi(getenv("SLOW"));
 	tcase_set_timeout(t, 600);
 	tcase_add_loop_test(t, calls, 0, 8);
 	suite_add_tcase(s, t);

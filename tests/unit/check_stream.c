@@ -318,7 +318,7 @@ static void *writer(void *arg)
 		v[1] = (struct iovec){data + at + a, b};
 		v[2] = (struct iovec){data + at + a + b, n - a - b};
 		if (rand_r(&side->seed) % 2) {
-			side->result = stream_write_all(side->s, v, 3, 5000);
+			side->result = stream_write_all(side->s, v, 3, 5000 * unit_slow());
 			at += n;
 		} else {
 			ssize_t r = stream_writev(side->s, v, 3);
@@ -351,10 +351,10 @@ static void *reader(void *arg)
 		if (n > TRANSFER - at)
 			n = TRANSFER - at;
 		if (rand_r(&side->seed) % 2) {
-			side->result = stream_read_all(side->s, buf, n, 5000);
+			side->result = stream_read_all(side->s, buf, n, 5000 * unit_slow());
 			r = n;
 		} else {
-			r = stream_read_wait(side->s, buf, n, 5000);
+			r = stream_read_wait(side->s, buf, n, 5000 * unit_slow());
 			if (r <= 0)
 				side->result = r ? (int)r : -ECONNRESET;
 		}
@@ -385,10 +385,10 @@ START_TEST(both_ways)
 		side[i] = (struct side){.s = i < 2 ? c : s.stream, .seed = (unsigned)i + 1};
 		pthread_create(&t[i], NULL, i % 2 ? reader : writer, &side[i]);
 	}
-	for (int i = 0; i < 4; i++) {
+	for (int i = 0; i < 4; i++)
 		pthread_join(t[i], NULL);
+	for (int i = 0; i < 4; i++)
 		ck_assert_msg(!side[i].result, "side %d: %s", i, strerror(-side[i].result));
-	}
 	ck_assert_int_eq(stream_pending(c), 0);
 	stream_close(c);
 	/* The other side sees a clean end. */
