@@ -25,6 +25,7 @@ reports=$B/tests/reports
 words=("$@")
 rm -rf "$logs" "$reports"
 mkdir -p "$logs" "$reports"
+chmod 1777 "$reports" # tests have other users, too
 unset SCUDAFS_MOUNT SCUDAFS_SERVER CUDA_VISIBLE_DEVICES CUDA_LAUNCH_BLOCKING
 
 wanted() # NAME
