@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* How a program may live and end, one way each: `exit` and `quick` from a thread that is not the first while
- * others copy and launch, `now` by _exit in the middle of copies each way (all three with status 7), `threads N`
- * at once, and `storm N`: N children forked by each of four threads while these and two more compute. Says
+ * others copy and launch, `now` by _exit in the middle of copies each way (all three with status 7), `threads
+ * N` at once, and `storm N`: N children forked by each of four threads while these and two more compute. Says
  * "right", or "copying" where its end is the test. */
 #include <pthread.h>
 #include <sys/wait.h>

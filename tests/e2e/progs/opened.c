@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A program that is not linked with the driver library, nor position independent: it opens the library, computes,
- * closes it, and opens it again; what it has from the first time is still good. Says "right". One thread. */
+/* A program that is not linked with the driver library, nor position independent: it opens the library,
+ * computes, closes it, and opens it again; what it has from the first time is still good. Says "right". One
+ * thread. */
 #include <dlfcn.h>
 #include "tests/e2e/progs/prog.h"
 

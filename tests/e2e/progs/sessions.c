@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Short sessions: as many as its argument says, two at a time, each a child that comes up, uses memory and ends; every
- * eighth is killed instead. Says "right". One thread in each process. */
+/* Short sessions: as many as its argument says, two at a time, each a child that comes up, uses memory and
+ * ends; every eighth is killed instead. Says "right". One thread in each process. */
 #include <signal.h>
 #include <sys/wait.h>
 #include "tests/e2e/progs/prog.h"
