@@ -10,11 +10,11 @@ requires mount python3 make
 minutes=${FUZZ_MINUTES:-10}
 seed=${FUZZ_FIRST:-$(($(date +%s) / 3600 % 100000))}
 cd "$top" || exit 1
-asan=$work/asan
+asan=$B-asan # check-asan's
 reports=$work/reports
 mkdir "$reports"
 {
-	make -s -j2 B="$asan" SAN=address,undefined CFLAGS='-O1 -g' NVCC= tests || fail "the build"
+	flock Makefile make -s -j2 B="$asan" SAN=address,undefined CFLAGS='-O1 -g' NVCC= tests || fail "the build"
 } >"$work/build.log" 2>&1
 export B=$asan SLOW=4 CK_TIMEOUT_MULTIPLIER=8
 export ASAN_OPTIONS=log_path=$reports/asan:detect_leaks=0

@@ -8,10 +8,11 @@
 requires make
 count=${MUTATE_COUNT:-1000000} first=${MUTATE_FIRST:-0}
 cd "$top" || exit 1
-make -s -j2 B="$work/asan" SAN=address,undefined CFLAGS='-O1 -g' "$work/asan/bin/scuda-softcheck" >"$work/build.log" 2>&1 || fail "the build"
-objects=$(ls "$work"/asan/obj/server/soft/*.o "$work"/asan/obj/devshim/*.o "$work"/asan/obj/gen/*.o)
-cc=(${CC:-gcc} -std=gnu11 -O1 -g -fsanitize=address -fsanitize=undefined -frounding-math -ffp-contract=off -fno-builtin-fma -D_GNU_SOURCE -I. -I"$work/asan/gen")
-libraries=("$work/asan/obj/wire/log.o" -llz4 -lzstd -lm -lpthread)
+asan=$B-asan # check-asan's
+flock Makefile make -s -j2 B="$asan" SAN=address,undefined CFLAGS='-O1 -g' "$asan/bin/scuda-softcheck" >"$work/build.log" 2>&1 || fail "the build"
+objects=$(ls "$asan"/obj/server/soft/*.o "$asan"/obj/devshim/*.o "$asan"/obj/gen/*.o)
+cc=(${CC:-gcc} -std=gnu11 -O1 -g -fsanitize=address -fsanitize=undefined -frounding-math -ffp-contract=off -fno-builtin-fma -D_GNU_SOURCE -I. -I"$asan/gen")
+libraries=("$asan/obj/wire/log.o" -llz4 -lzstd -lm -lpthread)
 # shellcheck disable=SC2086
 "${cc[@]}" -o "$work/texts" tests/soft/engine/check_mutate.c tests/soft/mutate.c $objects "${libraries[@]}" &&
 	"${cc[@]}" -o "$work/insn" tests/soft/engine/check_insn.c tests/soft/engine/{model_*,device_soft,golden}.c $objects "${libraries[@]}" &&
