@@ -10,7 +10,7 @@ count=${MUTATE_COUNT:-1000000} first=${MUTATE_FIRST:-0}
 cd "$top" || exit 1
 asan=$B-asan # check-asan's
 flock Makefile make -s -j2 B="$asan" SAN=address,undefined CFLAGS='-O1 -g' "$asan/bin/scuda-softcheck" >"$work/build.log" 2>&1 || fail "the build"
-objects=$(ls "$asan"/obj/server/soft/*.o "$asan"/obj/devshim/*.o "$asan"/obj/gen/*.o)
+objects=$(ls "$asan"/obj/server/soft/*.o "$asan"/obj/devshim/{tables,errors,procs,visible,handshake}.o "$asan"/obj/gen/cuda.{soft,procs}.o)
 cc=(${CC:-gcc} -std=gnu11 -O1 -g -fsanitize=address -fsanitize=undefined -frounding-math -ffp-contract=off -fno-builtin-fma -D_GNU_SOURCE -I. -I"$asan/gen")
 libraries=("$asan/obj/wire/log.o" -llz4 -lzstd -lm -lpthread)
 # shellcheck disable=SC2086
