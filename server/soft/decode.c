@@ -104,7 +104,7 @@ static const char *reason(const struct ptx_insn *i)
 {
 	static const struct {
 		const char *opcode, *why;
-	} t[] = {{"wgmma", " (sm_90a's alone)"}, {"tcgen05", " (sm_100a's alone)"},
+	} t[] = {{"tcgen05", " (sm_100a's alone)"},
 		{"multimem", " (there is no multicast memory)"}};
 	for (size_t k = 0; k < sizeof t / sizeof *t; k++)
 		if (!strcmp(i->m->opcode, t[k].opcode))

@@ -115,6 +115,9 @@ bool decode_atomic(struct decoder *d);
 bool decode_flow(struct decoder *d);
 bool decode_warp(struct decoder *d);
 bool decode_matrix(struct decoder *d);
+/* The whole warp runs what is emitted next together: lanes that are elsewhere are waited for. */
+void all_lanes(struct decoder *d);
+bool decode_wgmma(struct decoder *d);
 bool decode_video(struct decoder *d);
 /* st.bulk; false: not as it is known. */
 bool decode_zeros(struct decoder *d);

@@ -52,7 +52,7 @@ static bool is_control(const struct decoder *d)
 {
 	static const char *const names[] = {"ret", "exit", "call", "bar", "barrier", "trap", "brx", "brkpt",
 		"nanosleep", "shfl", "vote", "match", "redux", "elect", "activemask", "wmma", "mma",
-		"ldmatrix", "stmatrix", "movmatrix", "mbarrier"};
+		"ldmatrix", "stmatrix", "movmatrix", "mbarrier", "wgmma"};
 	for (unsigned k = 0; k < sizeof names / sizeof *names; k++)
 		if (op_is(d, names[k]))
 			return true;
@@ -95,7 +95,7 @@ static void instruction(struct decoder *d, uint32_t index)
 	bool read = !i->m->unknown || lax;
 	d->plain = read && (decode_arith(d) || decode_convert(d) || decode_memory(d));
 	if (!d->plain && !(read && (decode_atomic(d) || decode_flow(d) || decode_warp(d) || decode_bulk(d) ||
-					   decode_cluster(d) || decode_matrix(d) ||
+					   decode_cluster(d) || decode_matrix(d) || decode_wgmma(d) ||
 					   decode_video(d) || decode_texture(d))))
 		uncover(d);
 	if (!d->uncovered)

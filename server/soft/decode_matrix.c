@@ -6,8 +6,7 @@
 #include "server/soft/exec_matrix.h"
 #include <string.h>
 
-/* The whole warp runs these together: lanes that are elsewhere are waited for. */
-static void all_lanes(struct decoder *d)
+void all_lanes(struct decoder *d)
 {
 	uint32_t mask = constant(d, ~0u, 4);
 	struct op *o = emit_x(d, x_sync);

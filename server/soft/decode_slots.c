@@ -45,6 +45,8 @@ void insn_registers(const struct ptx_insn *i, visit *v, void *arg)
 	for (unsigned k = 0; k < i->nop; k++)
 		if (k >= targets)
 			operand(&i->op[k], false, v, arg, 0);
+	if (!strcmp(i->m->opcode, "wgmma") && i->nop) /* what it adds to */
+		operand(&i->op[0], false, v, arg, 0);
 	for (unsigned k = 0; k < targets; k++)
 		operand(&i->op[k], true, v, arg, 0);
 }

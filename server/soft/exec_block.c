@@ -378,6 +378,8 @@ static void warp_start(struct block *b, unsigned k, enum fill fill)
 	w->wake_ns = 0;
 	w->nframes = 0;
 	w->cluster_arrived = w->cluster_phase = 0;
+	w->group_fences = w->group_commits = 0;
+	w->group_waits = false;
 	memset(w->stack_used, 0, sizeof w->stack_used);
 	w->local_stride = b->local_stride;
 	w->local_base =

@@ -116,8 +116,10 @@ static int box(struct warp *w, const struct op *o, uint32_t l, const struct tens
 			r = move(w, o, l, t->type, x->store ? far : near, x->store ? near : far, t->element);
 		else if (!x->store && !reaches(w, near, t->element))
 			r = ILLEGAL_ADDRESS;
-		else if (!x->store)
+		else if (!x->store && (!check_on() || check_inside(w, o, l, near, t->element, CHECK_WRITE)))
 			outside(t, (uint8_t *)near);
+		else if (!x->store && w->event == EV_FAULT)
+			r = w->fault;
 		if (r)
 			return r;
 		for (unsigned k = 0; k < t->dimensions && ++i[k] == n[k]; k++)
@@ -213,6 +215,8 @@ const struct op *x_bulk(struct warp *w, const struct op *o)
 		if (r)
 			return warp_fault(w, o, r);
 	}
+	if (x->barrier != UINT32_MAX)
+		check_fence(w); /* who waits for the barrier may read what was brought */
 	return o + 1;
 }
 

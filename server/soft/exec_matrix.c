@@ -73,6 +73,12 @@ static int64_t as_int(unsigned t, uint64_t v)
 	}
 }
 
+double matrix_number(unsigned t, uint64_t v)
+{
+	bool integer = t == T_S8 || t == T_U8 || t == T_S4 || t == T_U4 || t == T_B1 || t == T_S32;
+	return integer ? (double)as_int(t, v) : as_double(t, v);
+}
+
 /* Row and column of element i of a lane. Returns false past the end of the matrix. */
 static bool place(const struct matrix_op *x, int which, unsigned type, unsigned i, uint32_t lane,
 	unsigned *row, unsigned *col)

@@ -31,6 +31,9 @@ struct matrix_op {
 	int64_t offset;
 };
 
+/* The value of an element of that type (enum ptx_type). */
+double matrix_number(unsigned type, uint64_t bits);
+
 enum {
 	MBAR_INIT,
 	MBAR_INVAL,

@@ -51,6 +51,8 @@ static void piece(struct ptx_mnem *m, const char *s, size_t n)
 		m->vec = (uint8_t)(s[1] - '0');
 		return;
 	}
+	if (n > 4 && !memcmp(s, "m64n", 4)) /* the shapes of wgmma, which reads the rest itself */
+		n = 4;
 	for (unsigned i = 0; i < sizeof mods / sizeof *mods; i++)
 		if (strlen(mods[i].s) == n && !memcmp(mods[i].s, s, n)) {
 			m->set[mods[i].mod >> 6] |= 1ull << (mods[i].mod & 63);

@@ -29,6 +29,7 @@ device="tests/soft/engine/device_soft.c tests/soft/engine/golden.c"
 	build memory tests/soft/engine/check_memory.c $device
 	build warp tests/soft/engine/check_warp.c $device
 	build shape tests/soft/engine/check_shape.c $device
+	build wgmma tests/soft/engine/check_wgmma.c $device
 }
 # What an H200 gave (tests/soft/golden/record.sh).
 if [ -e tests/soft/golden/h200.txt ]; then
@@ -40,20 +41,22 @@ for simd in sse2 avx2 avx512; do
 	"$tmp/warp" $simd
 	"$tmp/shape" $simd
 done
+"$tmp/wgmma"
 build cluster tests/soft/engine/check_cluster.c
 build matrix tests/soft/engine/check_matrix.c
 "$tmp/cluster"
 "$tmp/matrix"
 # The same with every access looked at: nothing changes, and nothing is reported.
-for t in memory warp shape; do
+for t in memory warp shape wgmma; do
 	SCUDAFS_SOFT_CHECK=all "$tmp/$t" avx2 >"$tmp/said" 2>&1 || { cat "$tmp/said"; exit 1; }
 	if grep scuda-check "$tmp/said"; then exit 1; fi
 done
 build mutate tests/soft/engine/check_mutate.c tests/soft/mutate.c
 "$tmp/insn" text "$tmp/insn.ptx"
 "$tmp/cluster" text >"$tmp/cluster.ptx"
+"$tmp/wgmma" text "$tmp/wgmma.ptx"
 "$tmp/matrix" text >"$tmp/matrix.ptx"
-"$tmp/mutate" "${MUTATE_COUNT:-20000}" tests/soft/engine/*.ptx "$tmp"/{insn,cluster,matrix}.ptx
+"$tmp/mutate" "${MUTATE_COUNT:-20000}" tests/soft/engine/*.ptx "$tmp"/{insn,cluster,matrix,wgmma}.ptx
 if command -v nvcc >/dev/null; then
 	build kernels tests/soft/engine/check_kernels.c
 	for arch in 75 90; do

@@ -17,7 +17,7 @@ expect_check() # STATUS TEXT FILE...: the status, and a line that holds the text
 }
 
 printf '.version 7.5\n.target sm_75\n.address_size 64\n.visible .entry fine() { ret; }\n' >"$work/fine.ptx"
-sed 's/fine/lacking/; s/ret;/\nwgmma.fence.sync.aligned;\nret;/' "$work/fine.ptx" >"$work/lacking.ptx"
+sed 's/fine/lacking/; s/ret;/\ntcgen05.wait::ld.sync.aligned;\nret;/' "$work/fine.ptx" >"$work/lacking.ptx"
 echo 'no code' >"$work/text"
 python3 "$py" fatbin "$work/both.fatbin" "75:$work/fine.ptx" "90:$work/lacking.ptx" 80:
 python3 "$py" fatbin "$work/machine.fatbin" 90:
@@ -28,7 +28,7 @@ done
 objcopy --add-section "__nv_relfatbin=$work/both.fatbin" "$work/plain.o" "$work/parts.o"
 
 expect_check 0 '1 kernels, 0 not covered' "$work/fine.ptx"
-expect_check 1 'kernel lacking: wgmma.fence.sync.aligned at line 5' "$work/lacking.ptx"
+expect_check 1 'kernel lacking: tcgen05.wait::ld.sync.aligned at line 5' "$work/lacking.ptx"
 expect_check 0 '1 kernels, 0 not covered' "$work/both.fatbin"
 expect_check 1 'kernel lacking: ' --capability 9.0 "$work/both.fatbin"
 expect_check 1 'sm_90 cubin' "$work/machine.fatbin"

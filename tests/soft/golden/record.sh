@@ -13,9 +13,10 @@ common=(tests/soft/engine/golden.c tests/soft/engine/device_cuda.c -lm -ldl -lpt
 "${cc[@]}" -o "$tmp/memory" tests/soft/engine/check_memory.c "${common[@]}" || exit 1
 "${cc[@]}" -o "$tmp/warp" tests/soft/engine/check_warp.c "${common[@]}" || exit 1
 "${cc[@]}" -o "$tmp/shape" tests/soft/engine/check_shape.c "${common[@]}" || exit 1
+"${cc[@]}" -o "$tmp/wgmma" tests/soft/engine/check_wgmma.c "${common[@]}" || exit 1
 : >"$out/golden.txt"
 bad=0
-for t in insn memory warp shape; do
+for t in insn memory warp shape wgmma; do # the last one is for capability 9.0 alone
 	SECONDS=0
 	GOLDEN_WRITE=$out/golden.txt SHOWN=${SHOWN:-32} timeout 100 "$tmp/$t" gpu >"$out/$t.log" 2>&1
 	status=$?
