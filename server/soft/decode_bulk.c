@@ -164,8 +164,63 @@ static bool cancel(struct decoder *d)
 	return done;
 }
 
+/* tensormap.replace: a field, of some the dimension, and what it becomes. */
+static bool replace(struct decoder *d)
+{
+	static const struct {
+		uint8_t mod;
+		enum map_field field;
+		uint8_t ordinals, type; /* of how many; of the value */
+	} t[] = {{MOD_MAP_ADDRESS, MAP_ADDRESS, 0, T_U64}, {MOD_MAP_RANK, MAP_RANK, 0, T_U32}, {MOD_MAP_BOX, MAP_BOX, 5, T_U32},
+		{MOD_MAP_SIZE, MAP_SIZE, 5, T_U32}, {MOD_MAP_STRIDE, MAP_STRIDE, 4, T_U64}, {MOD_MAP_STEP, MAP_STEP, 5, T_U32},
+		{MOD_MAP_TYPE, MAP_TYPE, 0, T_U32}, {MOD_MAP_INTERLEAVE, MAP_INTERLEAVE, 0, T_U32},
+		{MOD_MAP_SWIZZLE, MAP_SWIZZLE, 0, T_U32}, {MOD_MAP_FILL, MAP_FILL, 0, T_U32}};
+	static const uint8_t known[] = {MOD_REPLACE, MOD_TILE, MOD_B1024, MOD_MAP_ADDRESS, MOD_MAP_RANK, MOD_MAP_BOX, MOD_MAP_SIZE,
+		MOD_MAP_STRIDE, MOD_MAP_STEP, MOD_MAP_TYPE, MOD_MAP_INTERLEAVE, MOD_MAP_SWIZZLE, MOD_MAP_FILL};
+	const struct ptx_insn *i = d->i;
+	unsigned space = i->m->nspaces ? i->m->space[0] : SP_GENERIC, k = 0;
+	while (k < sizeof t / sizeof *t && !has(d, t[k].mod))
+		k++;
+	if (k == sizeof t / sizeof *t || !only_mods(i->m, known, sizeof known) || i->nop != 2u + (t[k].ordinals != 0) ||
+		!i->op[0].addr || i->m->ntypes != 1)
+		return false;
+	const struct ptx_operand *which = &i->op[1], *value = &i->op[i->nop - 1];
+	if (t[k].ordinals && (which->kind != OP_INT || which->off < 0 || which->off >= t[k].ordinals))
+		return false;
+	uint32_t a = generic_address(d, &i->op[0], space), b = source(d, value, t[k].type, 8);
+	struct op *o = emit_x(d, x_map_replace);
+	o->a = a;
+	o->b = b;
+	o->x = t[k].field;
+	o->y = t[k].ordinals ? (uint32_t)which->off : 0;
+	return true;
+}
+
+/* tensormap.cp_fenceproxy [to], [from], 128: by the whole warp */
+static bool publish(struct decoder *d)
+{
+	static const uint8_t known[] = {MOD_FENCEPROXY, MOD_MAP_PROXY, MOD_RELEASE, MOD_CTA, MOD_CLUSTER, MOD_GPU, MOD_SYS,
+		MOD_SYNC, MOD_ALIGNED};
+	const struct ptx_insn *i = d->i;
+	if (i->nop != 3 || !only_mods(i->m, known, sizeof known) || i->m->nspaces != 2 || i->m->space[0] != SP_GLOBAL ||
+		i->m->space[1] != SP_SHARED || !i->op[0].addr || !i->op[1].addr || i->op[2].kind != OP_INT ||
+		i->op[2].off != TENSOR_MAP_BYTES)
+		return false;
+	all_lanes(d);
+	uint32_t a = generic_address(d, &i->op[0], SP_GLOBAL), b = generic_address(d, &i->op[1], SP_SHARED);
+	struct op *o = emit_x(d, x_map_copy);
+	o->a = a;
+	o->b = b;
+	return true;
+}
+
 bool decode_bulk(struct decoder *d)
 {
+	if (op_is(d, "tensormap")) {
+		if (!(has(d, MOD_REPLACE) ? replace(d) : has(d, MOD_FENCEPROXY) && publish(d)))
+			uncover(d);
+		return true;
+	}
 	if (op_is(d, "clusterlaunchcontrol")) {
 		if (!cancel(d))
 			uncover(d);

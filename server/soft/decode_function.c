@@ -52,7 +52,7 @@ static bool is_control(const struct decoder *d)
 {
 	static const char *const names[] = {"ret", "exit", "call", "bar", "barrier", "trap", "brx", "brkpt",
 		"nanosleep", "shfl", "vote", "match", "redux", "elect", "activemask", "wmma", "mma",
-		"ldmatrix", "stmatrix", "movmatrix", "mbarrier", "wgmma"};
+		"ldmatrix", "stmatrix", "movmatrix", "mbarrier", "wgmma", "tensormap"};
 	for (unsigned k = 0; k < sizeof names / sizeof *names; k++)
 		if (op_is(d, names[k]))
 			return true;

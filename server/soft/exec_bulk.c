@@ -131,9 +131,9 @@ static int box(struct warp *w, const struct op *o, uint32_t l, const struct tens
 static bool sensible(const struct tensor_map *t, const struct bulk_op *x)
 {
 	bool steps = true;
-	for (unsigned k = 0; k < 5; k++)
+	for (unsigned k = 0; k < x->dimensions; k++)
 		steps &= t->step[k] != 0;
-	return t->magic == TENSOR_MAP_MAGIC && t->dimensions == x->dimensions && steps && t->element <= 8 &&
+	return t->magic == TENSOR_MAP_MAGIC && t->dimensions == x->dimensions && steps && !t->interleaved && t->element <= 8 &&
 	       t->element && (!t->swizzle || (t->swizzle >= 5 && t->swizzle <= 7)) &&
 	       ptx_type_bytes(t->type) == t->element && (!x->reduce || t->element >= 2);
 }
@@ -218,6 +218,69 @@ const struct op *x_bulk(struct warp *w, const struct op *o)
 	if (x->barrier != UINT32_MAX)
 		check_fence(w); /* who waits for the barrier may read what was brought */
 	return o + 1;
+}
+
+/* Programs may begin with 128 zeros and give a map field after field. */
+static int replace(struct warp *w, const struct op *o, uint32_t l, uint64_t at, uint64_t v)
+{
+	/* the numbers are not those of CUtensorMapDataType */
+	static const uint8_t types[] = {T_U8, T_U16, T_U32, T_S32, T_U64, T_S64, T_F16, T_F32, T_F32, T_F64, T_BF16, T_F32,
+		T_F32};
+	struct tensor_map t;
+	if (at % 64)
+		return MISALIGNED_ADDRESS;
+	if (!reaches(w, at, TENSOR_MAP_BYTES))
+		return ILLEGAL_ADDRESS;
+	if (check_on() && !check_inside(w, o, l, at, TENSOR_MAP_BYTES, CHECK_READ | CHECK_WRITE))
+		return w->event == EV_FAULT ? w->fault : 0;
+	memcpy(&t, (const void *)at, sizeof t);
+	t.magic = TENSOR_MAP_MAGIC;
+	switch (o->x) {
+	case MAP_ADDRESS: t.address = v; break;
+	case MAP_RANK: t.dimensions = (uint8_t)((v & 7) + 1); break;
+	case MAP_BOX: t.box[o->y] = (uint16_t)(((v - 1) & 255) + 1); break;
+	case MAP_SIZE: t.size[o->y] = (uint32_t)v - 1; break;
+	case MAP_STRIDE: t.stride[o->y] = v & ~15ull; break;
+	case MAP_STEP: t.step[o->y] = (uint8_t)(((v - 1) & 7) + 1); break;
+	case MAP_TYPE:
+		t.type = v < sizeof types ? types[v] : T_NONE;
+		t.element = (uint8_t)ptx_type_bytes(t.type);
+		break;
+	case MAP_INTERLEAVE: t.interleaved = v & 3; break;
+	case MAP_SWIZZLE: t.swizzle = v & 3 ? (uint8_t)(4 + (v & 3)) : 0; break;
+	default: t.fill = v & 1; break;
+	}
+	memcpy((void *)at, &t, sizeof t);
+	return 0;
+}
+
+/* tensormap.replace. a: generic address, b: the value, a slot of 8 bytes, x: which field, y: of which dimension */
+const struct op *x_map_replace(struct warp *w, const struct op *o)
+{
+	FOR_LANES(w, l)
+	{
+		int r = replace(w, o, l, REG(w, uint64_t, o->a)[l], REG(w, uint64_t, o->b)[l]);
+		if (r)
+			return warp_fault(w, o, r);
+	}
+	return o + 1;
+}
+
+/* tensormap.cp_fenceproxy. a, b: generic addresses, the same in all lanes */
+const struct op *x_map_copy(struct warp *w, const struct op *o)
+{
+	uint32_t l = (uint32_t)__builtin_ctz(w->mask);
+	uint64_t to = REG(w, uint64_t, o->a)[l], from = REG(w, uint64_t, o->b)[l];
+	int r = (to | from) % TENSOR_MAP_BYTES                                                ? MISALIGNED_ADDRESS
+		: !reaches(w, to, TENSOR_MAP_BYTES) || !reaches(w, from, TENSOR_MAP_BYTES) ? ILLEGAL_ADDRESS
+											   : 0;
+	w->event = EV_NONE;
+	if (r)
+		return warp_fault(w, o, r);
+	if (!check_on() || (check_inside(w, o, l, from, TENSOR_MAP_BYTES, CHECK_READ) &&
+				   check_inside(w, o, l, to, TENSOR_MAP_BYTES, CHECK_WRITE)))
+		memcpy((void *)to, (const void *)from, TENSOR_MAP_BYTES);
+	return w->event == EV_FAULT ? STOP : o + 1;
 }
 
 static int zeros(struct warp *w, const struct op *o, uint32_t l, uint64_t to, uint64_t n)

@@ -29,5 +29,10 @@ struct tensor_map {
 	uint16_t box[5];
 	uint8_t step[5];
 	uint8_t type; /* enum ptx_type */
+	uint8_t interleaved; /* what no copy knows */
 };
-_Static_assert(sizeof(struct tensor_map) <= 128, "it is a CUtensorMap");
+enum { TENSOR_MAP_BYTES = 128 };
+_Static_assert(sizeof(struct tensor_map) <= TENSOR_MAP_BYTES, "it is a CUtensorMap");
+
+/* What tensormap.replace puts into a map. */
+enum map_field { MAP_ADDRESS, MAP_RANK, MAP_BOX, MAP_SIZE, MAP_STRIDE, MAP_STEP, MAP_TYPE, MAP_INTERLEAVE, MAP_SWIZZLE, MAP_FILL };

@@ -13,7 +13,7 @@
 #include "server/soft/ptx.h"
 
 static const char text[] =
-	".version 8.6\n.target sm_90\n.address_size 64\n"
+	".version 8.6\n.target sm_90a\n.address_size 64\n"
 	/* every special register of clusters, one row of 16 words per block, by thread 0 */
 	".visible .entry names(.param .u64 out)\n{\n .reg .b32 %r<40>; .reg .b64 %d<4>; .reg .pred %p<2>;\n"
 	" ld.param.u64 %d0,[out]; mov.u32 %r0,%ctaid.x; mov.u32 %r1,%ctaid.y; mov.u32 %r2,%nctaid.x;\n"
@@ -79,6 +79,32 @@ static const char text[] =
 	" cp.async.bulk.global.shared::cta.bulk_group [%d0],[tile],2048;\n add.s32 %r1,%r1,40; add.s32 %r2,%r2,20;\n"
 	" cp.async.bulk.tensor.2d.global.shared::cta.tile.bulk_group [%d1,{%r1,%r2}],[tile]; cp.async.bulk.commit_group;\n"
 	" cp.async.bulk.wait_group 0; ret;\n}\n"
+	/* the same box in, by a map that the kernel makes of 128 zeros */
+	".visible .entry made(.param .u64 map, .param .u64 in, .param .u64 out, .param .u32 x, .param .u32 y)\n{\n .reg .b32 %r<40>; "
+	".reg .b64 %d<16>; .reg .pred %p<4>;\n .shared .align 1024 .b8 tile[2048]; .shared .align 128 .b8 m[128]; .shared .align 8 "
+	".b64 bar;\n ld.param.u64 %d1,[map]; ld.param.u64 %d3,[in]; ld.param.u64 %d0,[out]; ld.param.u32 %r1,[x]; ld.param.u32 "
+	"%r2,[y];\n mov.u32 %r4,%tid.x; shl.b32 %r5,%r4,2; mov.u32 %r6,m; add.u32 %r5,%r5,%r6; st.shared.u32 [%r5],0; bar.warp.sync "
+	"-1; setp.ne.u32 %p0,%r4,0; @%p0 bra READY;\n mov.u32 %r10,90; mov.u32 %r11,50; mov.u32 %r12,32; mov.u32 %r13,16; mov.u32 "
+	"%r14,1; mov.u64 %d4,400; cvt.u64.u32 %d5,%r6;\n"
+	" tensormap.replace.tile.global_address.shared::cta.b1024.b64 [%d5+0],%d3;\n"
+	" tensormap.replace.tile.rank.shared::cta.b1024.b32 [%r6],1;\n"
+	" tensormap.replace.tile.box_dim.shared::cta.b1024.b32 [m],0,%r12;\n"
+	" tensormap.replace.tile.box_dim.shared::cta.b1024.b32 [m],1,%r13;\n"
+	" tensormap.replace.tile.global_dim.shared::cta.b1024.b32 [m],0,%r10;\n"
+	" tensormap.replace.tile.global_dim.shared::cta.b1024.b32 [m],1,%r11;\n"
+	" tensormap.replace.tile.global_stride.shared::cta.b1024.b64 [m],0,%d4;\n"
+	" tensormap.replace.tile.element_stride.shared::cta.b1024.b32 [m],0,%r14;\n"
+	" tensormap.replace.tile.element_stride.shared::cta.b1024.b32 [m],1,%r14;\n"
+	" tensormap.replace.tile.elemtype.shared::cta.b1024.b32 [m],7;\n"
+	" tensormap.replace.tile.interleave_layout.shared::cta.b1024.b32 [m],0;\n"
+	" tensormap.replace.tile.swizzle_mode.shared::cta.b1024.b32 [m],3;\n"
+	" tensormap.replace.tile.fill_mode.shared::cta.b1024.b32 [m],1;\nREADY: bar.warp.sync -1;\n"
+	" tensormap.cp_fenceproxy.global.shared::cta.tensormap::generic.release.gpu.sync.aligned [%d1],[%r6],128;\n"
+	" fence.proxy.tensormap::generic.acquire.gpu [%d1],128; @%p0 bra END;\n"
+	" mbarrier.init.shared.b64 [bar],1; mbarrier.arrive.expect_tx.shared.b64 %d2,[bar],2048;\n"
+	" cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [tile],[%d1,{%r1,%r2}],[bar];\n"
+	"W: mbarrier.try_wait.parity.shared.b64 %p2,[bar],0; @!%p2 bra W;\n cp.async.bulk.global.shared::cta.bulk_group "
+	"[%d0],[tile],2048; cp.async.bulk.commit_group; cp.async.bulk.wait_group 0;\nEND: ret;\n}\n"
 	/* rows y, y + 3, y + 6 and y + 9 from column x on, and back to rows 20 further */
 	".visible .entry rows(.param .align 64 .b8 map[128], .param .u64 out, .param .u32 x, .param .u32 y)\n{\n .reg .b32 %r<40>; "
 	".reg .b64 %d<16>; .reg .pred %p<4>;\n .shared .align 1024 .b8 tile[512]; .shared .align 8 .b64 bar;\n"
@@ -214,6 +240,13 @@ static void tensor(uint32_t *in, uint32_t *out, unsigned swizzle, unsigned fill,
 		.y = y};
 	for (unsigned i = 0; i < ROW * HEIGHT; i++)
 		before[i] = in[i] = i * 7 + 3;
+	struct {
+		void *map, *in, *out;
+		int32_t x, y;
+	} made = {out + 4096, in, out + 8192, x, y};
+	bool same = swizzle == 7 && fill; /* the map that a kernel makes */
+	if (same)
+		expect("a map made", 0, (uint32_t)launch("made", 1, 1, 32, 1, 1, &made), 0);
 	expect("tensor", swizzle, (uint32_t)launch("tensor", 1, 1, 1, 1, 1, &p), 0);
 	for (int r = 0; r < ROWS; r++)
 		for (int c = 0; c < BOX; c++) {
@@ -227,6 +260,9 @@ static void tensor(uint32_t *in, uint32_t *out, unsigned swizzle, unsigned fill,
 				unit ^= row % 4;
 			else if (swizzle == 5)
 				unit ^= row % 2;
+			if (same)
+				expect("a box of a map made", row * BOX + (unsigned)c, out[8192 + row * BOX + unit * 4 + (unsigned)c % 4],
+					want);
 			expect("a box", row * BOX + (unsigned)c, out[row * BOX + unit * 4 + (unsigned)c % 4], want);
 			int tx = x + c + 40, ty = y + r + 20;
 			if (tx >= 0 && tx < WIDTH && ty >= 0 && ty < HEIGHT) {
