@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # limit: 240
-# Programs of others that bring their own way to CUDA, unmodified, through the mount: CuPy, numba-cuda, Triton, PyTorch. What is not
-# installed is skipped. Variables: SCUDAFS_TEST_PYTHON, interpreters to look for them in, one after another (by default python3);
-# CLIENT_SECONDS, for all of them (120).
+# Programs of others that bring their own way to CUDA, unmodified, through the mount: CuPy, numba-cuda,
+# cuda.core, Taichi, Warp, Triton, PyTorch. What is not installed is skipped. Variables: SCUDAFS_TEST_PYTHON,
+# interpreters to look for them in, one after another (by default python3); CLIENT_SECONDS, for all of them
+# (120).
 . "$(dirname "$0")/../e2e/lib.sh"
 requires mount
 unsanitized "interpreters of others are not run under it"
@@ -49,6 +50,9 @@ while IFS='|' read -r name needs advice; do
 done <<'LIST'
 cupy_kernels|import cupy|pip install cupy-cuda13x[ctk]
 numba_add|from numba.cuda.cudadrv import nvvm; nvvm.NVVM()|pip install numba-cuda[cu13]
+core_kernels|import numpy, cuda.core, cuda.bindings.driver|pip install cuda-core[cu13]
+taichi_kernels|import taichi|pip install taichi
+warp_kernels|import warp; assert warp.config.version.startswith("1.11.")|pip install "warp-lang==1.11.*" (docs/clients.md)
 triton_kernels|import torch, triton|pip install torch triton
 torch_device|import torch|pip install torch
 LIST

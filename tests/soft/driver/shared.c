@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Shared memory as compilers count on it: what LLVM declares .extern with a size is the kernel's own (ptxas gives
- * it memory, too), and a vector may reach beyond the bytes that a launch asked for, inside their unit.
+/* Shared memory as compilers count on it: what LLVM declares .extern with a size is the kernel's own (ptxas
+ * gives it memory, too), and a vector may reach beyond the bytes that a launch asked for, inside their unit.
  *
  * Thread rule: one thread. */
 #include "tests/soft/driver/test.h"
@@ -11,13 +11,15 @@ static const char text[] = PTX_HEAD
 	".extern .shared .align 8 .b8 second[512];\n"
 	".visible .entry sized(.param .u64 out) {\n"
 	" .reg .b32 %r<8>; .reg .b64 %d<8>;\n"
-	" ld.param.u64 %d0,[out]; mov.u32 %r0,%tid.x; mul.wide.u32 %d1,%r0,4; mov.u64 %d2,first; mov.u64 %d3,second;\n"
+	" ld.param.u64 %d0,[out]; mov.u32 %r0,%tid.x; mul.wide.u32 %d1,%r0,4;\n"
+	" mov.u64 %d2,first; mov.u64 %d3,second;\n"
 	" add.u64 %d2,%d2,%d1; add.u64 %d3,%d3,%d1; st.shared.u32 [%d2],%r0; add.u32 %r1,%r0,1000;\n"
 	" st.shared.u32 [%d3],%r1; bar.sync 0; ld.shared.u32 %r2,[%d2]; ld.shared.u32 %r3,[%d3];\n"
 	" add.u32 %r2,%r2,%r3; add.u64 %d0,%d0,%d1; st.global.u32 [%d0],%r2; ret; }\n"
 	".visible .entry vector(.param .u64 out, .param .u32 at) {\n"
 	" .reg .b32 %r<12>; .reg .b64 %d<8>;\n"
-	" ld.param.u64 %d0,[out]; ld.param.u32 %r8,[at]; mov.u32 %r0,7; mov.u32 %r1,asked; add.u32 %r1,%r1,%r8;\n"
+	" ld.param.u64 %d0,[out]; ld.param.u32 %r8,[at]; mov.u32 %r0,7;\n"
+	" mov.u32 %r1,asked; add.u32 %r1,%r1,%r8;\n"
 	" st.shared.u32 [%r1],%r0; st.shared.u32 [%r1+4],%r0; st.shared.u32 [%r1+8],%r0;\n"
 	" ld.shared.v4.u32 {%r2,%r3,%r4,%r5},[%r1]; add.u32 %r2,%r2,%r3; add.u32 %r2,%r2,%r4;\n"
 	" st.global.u32 [%d0],%r2; ret; }\n";
