@@ -21,6 +21,7 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+#include "devshim/held.h"
 #include "devshim/node.h"
 #include "devshim/ring.h"
 #include "wire/ctl.h"
@@ -39,8 +40,7 @@ struct stretch { struct stretch *next; uint64_t at, n; };
 static struct {
 	_Atomic bool open;
 	int fd;
-	dev_t device;                   /* of the descriptor: a program may close it and open another */
-	ino_t number;
+	struct held held;               /* what the descriptor is */
 	uint8_t *ring, *staging, *sink[SINKS];      /* mapped when they are used for the first time */
 	unsigned sinks;                 /* a bit for each one in use */
 	pthread_mutex_t owner, lock;
@@ -52,11 +52,7 @@ static struct {
 static struct ring_control *control(void) { return (struct ring_control *)arena.ring; }
 
 /* The descriptor is still what we opened. */
-static bool is_ours(void)
-{
-	struct stat st;
-	return !fstat(arena.fd, &st) && st.st_dev == arena.device && st.st_ino == arena.number;
-}
+static bool is_ours(void) { return held_is(arena.fd, &arena.held); }
 
 bool arena_open(int fd, uint8_t *ring)
 {
@@ -64,8 +60,8 @@ bool arena_open(int fd, uint8_t *ring)
 	struct stat st;
 	int seals = fcntl(fd, F_GET_SEALS);
 	struct stretch *all = malloc(sizeof *all);
-	if (!all || fstat(fd, &st) || st.st_size != (off_t)LIMIT_ARENA || seals < 0 ||
-		(seals & needed) != needed) {
+	if (!all || !held_look(fd, &arena.held) || fstat(fd, &st) || st.st_size != (off_t)LIMIT_ARENA ||
+		seals < 0 || (seals & needed) != needed) {
 		free(all);
 		close(fd);
 		return false;
@@ -73,8 +69,6 @@ bool arena_open(int fd, uint8_t *ring)
 	*all = (struct stretch){.at = PINNED, .n = LIMIT_ARENA - PINNED};
 	arena.free = all;
 	arena.fd = fd;
-	arena.device = st.st_dev;
-	arena.number = st.st_ino;
 	arena.ring = ring;
 	arena.staging = NULL;
 	memset(arena.sink, 0, sizeof arena.sink);
@@ -116,6 +110,11 @@ static uint8_t *map_at(uint64_t at, size_t n)
 	void *p = MAP_FAILED;
 	if (is_ours())
 		p = mmap(NULL, n, PROT_READ | PROT_WRITE, MAP_SHARED, arena.fd, (off_t)at);
+	/* What was ours before and behind it was ours meanwhile. */
+	if (p != MAP_FAILED && !is_ours()) {
+		munmap(p, n);
+		p = MAP_FAILED;
+	}
 	return p == MAP_FAILED ? NULL : p;
 }
 
@@ -227,11 +226,17 @@ void arena_free(void *p, size_t n, uint64_t at)
 {
 	uncancelled state = uncancelled_begin();
 	int saved = errno;
-	munmap(p, n);
-	if (!atomic_load(&arena.open))
+	if (!atomic_load(&arena.open)) {
+		munmap(p, n);
+		errno = saved;
 		return;
+	}
 	wait_sent(atomic_load(&control()->given));
-	if (is_ours())
+	/* By its place, which no other file can have. A program may have locked it, or made it read-only. */
+	munlock(p, n);
+	bool gone = !madvise(p, n, MADV_REMOVE);
+	munmap(p, n);
+	if (!gone && is_ours())
 		fallocate(arena.fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)at, (off_t)n);
 	errno = saved;
 	stretch_give(at, n);

@@ -51,7 +51,7 @@ CUresult call_begin(struct call *c, unsigned id)
 	c->bulk = NULL;
 	c->bulk_len = 0;
 	c->bulk_at = 0;
-	c->bulk_held = false;
+	c->bulk_held = c->aside = false;
 	c->bulk_out = NULL;
 	c->bulk_out_len = 0;
 	c->owner = NULL;
@@ -62,7 +62,7 @@ static void fill(struct record *r, struct call *c, struct thread *t, enum frame_
 {
 	struct context *ctx = t->current;
 	bool alive = ctx && atomic_load_explicit(&ctx->alive, memory_order_relaxed);
-	bool aside = kind == FRAME_WAIT && upcall_inside();
+	bool aside = c->aside || (kind == FRAME_WAIT && upcall_inside());
 	*r = (struct record){
 		.bytes = t->out,
 		.head_len = (uint32_t)c->out.len,

@@ -43,6 +43,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_mutex_t making = PTHREAD_MUTEX_INITIALIZER;
 static struct mirror *first;
 static size_t bytes;
+static uint64_t exchanges; /* that were sent */
 static uint8_t *piece; /* what is being sent: memory itself may change meanwhile */
 static CUresult kept; /* an error of an earlier post that an exchange learned of: the next work tells it */
 
@@ -154,6 +155,24 @@ static CUresult begin(struct call *c, enum mirror_op op, uint64_t p)
 	put_u64(&c->out, op);
 	put_u64(&c->out, p);
 	return CUDA_SUCCESS;
+}
+
+/* A SEND or FETCH, under the lock: with the next number, which is used up when the record goes out. */
+static CUresult begin_exchange(struct call *c, enum mirror_op op, uint64_t p)
+{
+	CUresult r = begin(c, op, p);
+
+	if (r)
+		return r;
+	put_u64(&c->out, exchanges + 1);
+	c->aside = true;
+	c->seq = 0;
+	return CUDA_SUCCESS;
+}
+
+static void end_exchange(const struct call *c)
+{
+	exchanges += c->seq != 0;
 }
 
 /* An answer may tell of an earlier post that failed, and be right all the same. */
@@ -296,7 +315,7 @@ static CUresult send_piece(struct mirror *m, size_t from, size_t n, bool wait)
 {
 	struct context *ctx;
 	struct call c;
-	CUresult r = begin(&c, MIRROR_SEND, m->base + from);
+	CUresult r = begin_exchange(&c, MIRROR_SEND, m->base + from);
 
 	if (r)
 		return r;
@@ -306,6 +325,7 @@ static CUresult send_piece(struct mirror *m, size_t from, size_t n, bool wait)
 	c.bulk_len = n;
 	/* Without a context that lives nothing may be posted. */
 	r = wait || context_check(&ctx) ? wait_for(&c) : call_post(&c);
+	end_exchange(&c);
 	if (!r)
 		memcpy(m->agreed + from, piece, n);
 	return r;
@@ -377,12 +397,13 @@ static void fetch(void)
 	if (!fresh)
 		log_error("no memory to take what kernels wrote");
 	while (fresh) {
-		r = begin(&c, MIRROR_FETCH, next);
+		r = begin_exchange(&c, MIRROR_FETCH, next);
 		if (r)
 			break;
 		c.bulk_out = fresh;
 		c.bulk_out_len = MIRROR_PIECE;
 		r = call_wait(&c);
+		end_exchange(&c);
 		/* No results: the server's own refusal. */
 		if (r && c.in.len >= c.in.cap)
 			break;

@@ -14,6 +14,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 #include "devshim/count.h"
+#include "devshim/held.h"
 #include "wire/ctl.h"
 #include "wire/hops.h"
 #include "wire/limits.h"
@@ -21,6 +22,10 @@
 #define PAGE 4096u
 
 static _Atomic int node_fd = -1;
+static struct held held;
+
+/* A file of the mount: ctl itself gets another number with its first batch. */
+static bool node_is_ours(void) { return held_is(node_fd, &held); }
 
 int node_open(const char *path)
 {
@@ -46,6 +51,12 @@ int node_open(const char *path)
 			return e;
 		fd = high;
 	}
+	if (!held_look(fd, &held)) {
+		e = -errno;
+		close(fd);
+		return e;
+	}
+	held.number = 0;
 	node_fd = fd;
 	return 0;
 }
@@ -57,14 +68,16 @@ int node_stat(struct stat *st)
 
 void node_close(void)
 {
-	close(node_fd);
+	if (node_is_ours())
+		close(node_fd);
 	node_fd = -1;
 }
 
 void node_forget(void)
 {
+	bool ours = node_is_ours();
 	int fd = atomic_exchange(&node_fd, -1);
-	if (fd >= 0)
+	if (ours)
 		syscall(SYS_close, fd);
 }
 
@@ -82,8 +95,9 @@ static long write_narrow(const struct iovec *v, int n, size_t len, int64_t at)
 	struct ctl_write w = {.at = at, .len = (uint32_t)len};
 	uint8_t *arg = calloc(1, CTL_WRITE_ALL), *to = arg;
 	long r;
+	/* Its batch has a number: without it nothing that follows can be sent either. */
 	if (!arg)
-		return -ENOMEM;
+		return -ENOBUFS;
 	memcpy(to, &w, sizeof w);
 	to += sizeof w;
 	for (int i = 0; i < n; to += v[i++].iov_len)
@@ -105,6 +119,9 @@ long node_writev(const struct iovec *v, int n, int64_t at)
 		len += v[i].iov_len;
 	if (len <= NODE_NARROW && node_is_narrow())
 		return write_narrow(v, n, len, at);
+	/* Somewhere far behind the end of another file. */
+	if (!node_is_ours())
+		return -EBADF;
 	do
 		r = syscall(SYS_pwritev, node_fd, v, n, at, 0);
 	while (r < 0 && (errno == EINTR || errno == EAGAIN));

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A record is put into the ring without a system call, but for waking a mount that sleeps. An answer is looked
- * for in its slot for a while, where there are processors enough; then the thread sleeps in an ioctl on the
- * session node, so that signals, the end of the mount and SIGKILL are what they are without a ring.
+/* A record is put into the ring without a system call, but for waking a mount that sleeps. An answer is
+ * looked for in its slot for a while, where there are processors enough; then the thread sleeps in an ioctl
+ * on the session node, so that signals, the end of the mount and SIGKILL are what they are without a ring.
  *
- * Thread rule: `head` and `tail` are guarded by the channel's lock. The rest does not change while it is open,
- * but for the words of free slots. */
+ * Thread rule: `head` and `tail` are guarded by the channel's lock. The rest does not change while it is
+ * open, but for the words of free slots. */
 #include "devshim/ring.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -24,6 +24,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 #include "devshim/arena.h"
+#include "devshim/held.h"
 #include "devshim/node.h"
 #include "devshim/spin.h"
 #include "wire/ctl.h"
@@ -46,6 +47,7 @@ static struct {
 	uint8_t *memory;
 	struct ring_control *control;
 	int socket;
+	struct held held;           /* what that is */
 	uint64_t head, tail;        /* ours; the mount's as it was looked at last */
 	uint64_t spin_ns, await_ns;
 	unsigned awaiting_most;
@@ -166,7 +168,7 @@ static int attach(const char *path)
 	close(fds[0]);
 	ring.socket = out_of_the_way(fds[2]);
 	int arena = out_of_the_way(fds[1]);
-	if (!e && (ring.socket < 0 || arena < 0)) {
+	if (!e && (ring.socket < 0 || arena < 0 || !held_look(ring.socket, &ring.held))) {
 		munmap(ring.memory, RING_ALL);
 		e = -EMFILE;
 	}
@@ -201,7 +203,8 @@ void ring_close(void)
 		return;
 	arena_close();
 	munmap(ring.memory, RING_ALL);
-	close(ring.socket);
+	if (held_is(ring.socket, &ring.held))
+		close(ring.socket);
 	ring.socket = -1;
 }
 
@@ -209,7 +212,7 @@ void ring_forget(void)
 {
 	/* The memory is not the child's (MADV_DONTFORK). */
 	arena_forget();
-	if (atomic_exchange(&ring.open, false))
+	if (atomic_exchange(&ring.open, false) && held_is(ring.socket, &ring.held))
 		syscall(SYS_close, ring.socket);
 }
 
@@ -290,7 +293,8 @@ bool ring_put(uint64_t batch, const struct ring_wait *w, const void *p, size_t n
 static bool is_gone(void)
 {
 	char c;
-	return syscall(SYS_recvfrom, ring.socket, &c, 1, MSG_PEEK | MSG_DONTWAIT, NULL, NULL) == 0;
+	return syscall(SYS_recvfrom, ring.socket, &c, 1, MSG_PEEK | MSG_DONTWAIT, NULL, NULL) == 0 ||
+	       !held_is(ring.socket, &ring.held);
 }
 
 /* Wakes the mount if it sleeps. Returns 1 when it does not. */
@@ -302,6 +306,8 @@ static int wake(void)
 	if (!atomic_load_explicit(&ring.control->asleep, memory_order_relaxed) ||
 			!atomic_compare_exchange_strong(&ring.control->asleep, &one, 0))
 		return 1;
+	if (!held_is(ring.socket, &ring.held))
+		return -ENOTCONN;
 	long r = syscall(SYS_sendto, ring.socket, "", 1, MSG_DONTWAIT | MSG_NOSIGNAL, NULL, 0);
 	return r < 0 && errno != EAGAIN && errno != EINTR ? -ENOTCONN : 0;
 }

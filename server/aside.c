@@ -3,7 +3,8 @@
  * copy between two places of the host's memory does), and what runs the host function at the program's end
  * may have to ask for bytes first: its WAIT stands behind the POST. The reader takes such records out of the
  * bytes that wait (input_scan), and one thread runs them in their order. Each is a WAIT, so the thread that
- * sent it sends nothing before its answer.
+ * sent it sends nothing before its answer; or an exchange of memory used in place, for which the host
+ * function's thread may wait at the program's end, and which stands in an order of its own (mirror.c).
  *
  * Thread rule: aside_run from the reader; one thread of ours runs the records, as exec.h says. */
 #include <pthread.h>
@@ -42,7 +43,12 @@ static void run(struct exec *x, struct aside *a, uint8_t *out)
 	x->bulk_len = 0;
 	msg_init(&x->in, a->body, a->frame.head_len);
 	msg_init(&x->out, out, LIMIT_HEAD - CODE_ROOM);
-	send_reply(x, exec_run(x));
+	CUresult r = exec_run(x);
+
+	if (a->frame.kind == FRAME_WAIT)
+		send_reply(x, r);
+	else if (r)
+		exec_failed(x, r);
 	exec_finish(x);
 }
 

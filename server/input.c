@@ -147,11 +147,12 @@ static bool make_room(struct session *s)
 	return true;
 }
 
-/* A record of a thread that runs an upcall, which is whole in the buffer: it is run now. */
+/* A record that may go ahead while an upcall is under way, and is whole in the buffer: it is run now. */
 static bool scan_record(struct session *s, const struct frame *f, uint64_t at)
 {
-	return f->kind == FRAME_WAIT && f->flags & FRAME_ASIDE && atomic_load(&s->upcalls_waiting) &&
-	       f->call < s->calls && f->head_len + f->bulk_len <= s->input_len - at &&
+	return (f->kind == FRAME_WAIT || f->kind == FRAME_POST) && f->flags & FRAME_ASIDE &&
+	       atomic_load(&s->upcalls_waiting) && f->call < s->calls &&
+	       f->head_len + f->bulk_len <= s->input_len - at &&
 	       aside_run(s, f, s->input + at);
 }
 

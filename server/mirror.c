@@ -44,6 +44,8 @@ _Atomic unsigned mirror_count;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER, making = PTHREAD_MUTEX_INITIALIZER;
 static struct mirror *first;
 static uint64_t bytes;
+static pthread_cond_t turn = PTHREAD_COND_INITIALIZER;
+static uint64_t exchanged; /* the number of the last exchange that is through */
 
 static uint8_t *memory(const struct mirror *m)
 {
@@ -288,7 +290,7 @@ bool mirror_has_news(void)
 	return news;
 }
 
-/* [SEND, address, bytes], bulk */
+/* [SEND, address, number, bytes], bulk */
 static CUresult take(const uint8_t *fresh, uint64_t p, uint64_t n)
 {
 	struct mirror *m = holder(p, n);
@@ -306,7 +308,7 @@ struct run {
 	size_t at, n;
 };
 
-/* [FETCH, address] */
+/* [FETCH, address, number] */
 static CUresult give(struct exec *x, uint64_t from)
 {
 	struct run *run = exec_alloc(x, MIRROR_RUNS * sizeof *run);
@@ -363,41 +365,53 @@ static CUresult forget(uint64_t base)
 	return CUDA_SUCCESS;
 }
 
+/* [SEND or FETCH, address, number ...]: in the order of their numbers. Of two that crossed, the earlier one
+ * would undo what the later one brought. Those before it were sent before it: they are through, or under way
+ * in another thread (aside.c), but where a program has made up a number, and waits for its own end then. */
+static CUresult exchange(struct exec *x, enum mirror_op op, uint64_t p, uint64_t number, uint64_t n)
+{
+	uint8_t *fresh = op == MIRROR_SEND ? room() : NULL;
+	CUresult r = op == MIRROR_SEND && !fresh ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_SUCCESS;
+
+	if (fresh && !exec_bulk(x, fresh, n))
+		return SERVE_BAD;
+	pthread_mutex_lock(&lock);
+	while (number > exchanged + 1)
+		pthread_cond_wait(&turn, &lock);
+	if (number <= exchanged)
+		r = SERVE_BAD;
+	else if (!r && op == MIRROR_SEND)
+		r = take(fresh, p, n);
+	else if (!r)
+		r = give(x, p);
+	if (number > exchanged)
+		exchanged = number;
+	pthread_cond_broadcast(&turn);
+	pthread_mutex_unlock(&lock);
+	return r;
+}
+
 /* wire/mirror.h */
 CUresult serve_cuMemHostGetDevicePointer_v2(struct exec *x)
 {
 	uint64_t op = get_u64(&x->in), p = get_u64(&x->in);
+	uint64_t number = op == MIRROR_SEND || op == MIRROR_FETCH ? get_u64(&x->in) : 0;
 	uint64_t n = op == MIRROR_MAKE || op == MIRROR_SEND ? get_u64(&x->in) : 0;
-	CUresult r = SERVE_BAD;
+	CUresult r;
 
-	uint8_t *fresh = NULL;
-
-	if (!get_end(&x->in))
+	if (!get_end(&x->in) || (op == MIRROR_SEND && (!n || n > MIRROR_PIECE || n != x->frame.bulk_len)))
 		return SERVE_BAD;
-	if (op == MIRROR_SEND) {
-		if (!n || n > MIRROR_PIECE || n != x->frame.bulk_len)
-			return SERVE_BAD;
-		fresh = room();
-		if (!fresh)
-			return CUDA_ERROR_OUT_OF_MEMORY;
-		if (!exec_bulk(x, fresh, n))
-			return SERVE_BAD;
-	}
-	if (op == MIRROR_DROP)
-		return forget(p);
-	if (op == MIRROR_MAKE) {
+	switch (op) {
+	case MIRROR_MAKE:
 		pthread_mutex_lock(&making);
 		r = make(p, n);
 		pthread_mutex_unlock(&making);
 		return r;
+	case MIRROR_DROP: return forget(p);
+	case MIRROR_SEND:
+	case MIRROR_FETCH: return exchange(x, (enum mirror_op)op, p, number, n);
+	default: return SERVE_BAD;
 	}
-	pthread_mutex_lock(&lock);
-	if (op == MIRROR_SEND)
-		r = take(fresh, p, n);
-	else if (op == MIRROR_FETCH)
-		r = give(x, p);
-	pthread_mutex_unlock(&lock);
-	return r;
 }
 
 /* Where the CPU may not touch managed memory while kernels run, it cannot be kept equal. */

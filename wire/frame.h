@@ -69,8 +69,9 @@ enum frame_flags {
 	FRAME_STDERR = 4,           /* OUTPUT: for standard error instead */
 	FRAME_LOG = 32,             /* OUTPUT: a message of the driver's log instead: a byte, its level, and
 	                             * its text */
-	FRAME_ASIDE = 64,           /* WAIT of a thread that runs an UPCALL: may go ahead of records that wait
-	                             * behind a POST that is stuck in the driver */
+	FRAME_ASIDE = 64,           /* may go ahead of records that wait behind a POST that is stuck in the
+	                             * driver: a WAIT of a thread that runs an UPCALL, and every exchange of
+	                             * memory used in place (wire/mirror.h) */
 	FRAME_PACE = 16,            /* WAIT that asks nothing: its REPLY, without failures or deliveries, says
 	                             * that its turn has come */
 	FRAME_CHANGED = 8,          /* REPLY that may tell of work's end: memory used in place (wire/mirror.h)

@@ -2,16 +2,17 @@
 /* Memory that the program and the GPU use in place: a range that exists at one address at both ends, each
  * with a second copy of what the two last agreed on. An end tells the other which blocks differ from what was
  * agreed; the receiver takes over the bytes that changed and leaves the others, which may have changed at
- * its own side meanwhile. Both agree on the same bytes after each exchange, since all exchanges stand in the
- * session's one order.
+ * its own side meanwhile. Both agree on the same bytes after each exchange, since the program numbers all
+ * exchanges from 1 on, and the server makes them in the order of their numbers: also where they go ahead of
+ * other records (FRAME_ASIDE).
  *
  * The records are those of cuMemHostGetDevicePointer, whose first argument is the operation:
  *
  *     [MAKE, address, bytes]       maps memory of the server there and registers it with the driver
  *     [DROP, address]              forgets the range that starts there; unmaps what MAKE has mapped
- *     [SEND, address, bytes]       bulk: what the program has there now; a POST, or a WAIT when the program
+ *     [SEND, address, number, bytes] bulk: what the program has there now; a POST, or a WAIT when the program
  *                                  must know that the bytes are there
- *     [FETCH, address]             answered [next, [address, bytes, address, bytes, ...]], bulk: the bytes of
+ *     [FETCH, address, number]     answered [next, [address, bytes, address, bytes, ...]], bulk: the bytes of
  *                                  these runs. The search begins at the range that holds the address or at
  *                                  the next one; `next` is where to go on, 0 at the end
  *

@@ -4,6 +4,7 @@
 #include "tests/unit/session_client.h"
 #include "server/fence.h"
 #include "tests/unit/unit.h"
+#include "wire/copy.h"
 #include "wire/mirror.h"
 
 #define SIZE (4 * MIRROR_BLOCK + 17)
@@ -54,19 +55,25 @@ END_TEST
 
 /* ---- a session */
 
+static uint64_t exchanges;
+static unsigned of_thread = 1;
+
 static uint64_t mirror_call(struct client *c, unsigned kind, enum mirror_op op, uint64_t p, uint64_t n,
 		const void *bulk, size_t len)
 {
+	bool numbered = op == MIRROR_SEND || op == MIRROR_FETCH;
 	uint8_t buf[64];
 	struct msg m;
 
 	msg_init(&m, buf, sizeof buf);
 	put_u64(&m, op);
 	put_u64(&m, p);
+	if (numbered)
+		put_u64(&m, ++exchanges);
 	if (op == MIRROR_MAKE || op == MIRROR_SEND)
 		put_u64(&m, n);
 	return client_send(c, (struct frame){.kind = kind, .call = CALL_cuMemHostGetDevicePointer_v2,
-		.thread = 1, .ctx = PRIMARY}, &m, bulk, len);
+		.flags = numbered ? FRAME_ASIDE : 0, .thread = of_thread, .ctx = PRIMARY}, &m, bulk, len);
 }
 
 /* The session inherits the fence. */
@@ -189,6 +196,66 @@ START_TEST(freed)
 }
 END_TEST
 
+/* Exchanges stand behind a post that is stuck behind a host function, whose thread exchanges, too: all of
+ * them go ahead, in their order. A SEND in its turn, when the post is through, would undo what later ones
+ * brought, since it carries whole blocks; a FETCH ahead of it would undo what the program wrote. */
+START_TEST(crossed)
+{
+	uint64_t stream = HANDLE_ID(HANDLE_CUstream, 0x2000), p, upcall, wait;
+	struct client c;
+	struct reply r = {0};
+	char block[8] = {1};
+
+	start(&c);
+	CALL(&c, FRAME_POST, cuStreamCreate, 1, PRIMARY, 0, stream);
+	wait = CALL(&c, FRAME_WAIT, cuMemAllocManaged, 1, PRIMARY, sizeof block, CU_MEM_ATTACH_GLOBAL);
+	ck_assert_int_eq(client_reply(&c, &r, wait), 0);
+	p = get_u64(&r.m);
+	CALL(&c, FRAME_POST, cuLaunchHostFunc, 1, PRIMARY, stream, 1);
+	CALL(&c, FRAME_POST, cuStreamSynchronize, 2, PRIMARY, stream);
+	/* One thread writes the first byte and posts, the host function fetches and writes the second one. */
+	mirror_call(&c, FRAME_POST, MIRROR_SEND, p, sizeof block, block, sizeof block);
+	do
+		client_frame(&c, &r);
+	while (r.f.kind != FRAME_UPCALL);
+	upcall = r.f.seq;
+	of_thread = 3;
+	wait = mirror_call(&c, FRAME_WAIT, MIRROR_FETCH, 0, 0, NULL, 0);
+	ck_assert_int_eq(client_reply(&c, &r, wait), 0);
+	ck_assert_uint_eq(r.f.bulk_len, 0);
+	block[1] = 2;
+	wait = mirror_call(&c, FRAME_WAIT, MIRROR_SEND, p, sizeof block, block, sizeof block);
+	ck_assert_int_eq(client_reply(&c, &r, wait), 0);
+	client_send(&c, (struct frame){.kind = FRAME_UPCALL_DONE, .seq = upcall}, NULL, NULL, 0);
+	wait = CALL(&c, FRAME_WAIT, cuMemcpyDtoH_v2, 1, PRIMARY, COPY_SYNC, 0, p, sizeof block, 0);
+	ck_assert_int_eq(client_reply(&c, &r, wait), 0);
+	ck_assert_uint_eq(r.f.bulk_len, sizeof block);
+	ck_assert(r.bulk[0] == 1 && r.bulk[1] == 2 && !r.bulk[2]);
+	free(r.bulk);
+	client_close(&c);
+}
+END_TEST
+
+/* A number that was used ends the session. */
+START_TEST(numbers)
+{
+	struct client c;
+	struct reply r = {0};
+
+	start(&c);
+	ck_assert_int_eq(client_reply(&c, &r, mirror_call(&c, FRAME_WAIT, MIRROR_FETCH, 0, 0, NULL, 0)), 0);
+	exchanges--;
+	mirror_call(&c, FRAME_POST, MIRROR_FETCH, 0, 0, NULL, 0);
+	do
+		client_frame(&c, &r);
+	while (r.f.kind != FRAME_BYE);
+	free(r.bulk);
+	close(c.fd);
+	c.fd = -1;
+	client_finish(&c, "malformed call of cuMemHostGetDevicePointer_v2");
+}
+END_TEST
+
 int main(void)
 {
 	Suite *s = suite_create("mirror");
@@ -201,6 +268,8 @@ int main(void)
 	tcase_add_test(u, refused);
 	tcase_add_loop_test(u, hostile, 0, sizeof lies / sizeof *lies);
 	tcase_add_test(u, freed);
+	tcase_add_test(u, crossed);
+	tcase_add_test(u, numbers);
 	suite_add_tcase(s, t);
 	suite_add_tcase(s, u);
 	return unit_run(s);

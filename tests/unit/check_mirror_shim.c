@@ -15,6 +15,7 @@ static struct range noted;
 static bool noted_any, died;
 static uint64_t answer_at, answer_n, answer_next; /* a lie instead of the truth, when answer_n */
 static unsigned sent, fetched, dropped;
+static uint64_t numbered;
 static uint8_t head[LIMIT_HEAD], answer[LIMIT_HEAD];
 static struct context context = {.handle = (CUcontext)7, .alive = true};
 _Thread_local struct thread *thread_cached;
@@ -37,6 +38,12 @@ static CUresult serve(struct call *c)
 	msg_init(&in, head, c->out.len);
 	msg_init(&out, answer, sizeof answer);
 	uint64_t op = get_u64(&in), p = get_u64(&in);
+
+	if (op == MIRROR_SEND || op == MIRROR_FETCH) {
+		ck_assert_uint_eq(get_u64(&in), ++numbered);
+		ck_assert(c->aside);
+		c->seq = numbered;
+	}
 
 	if (op == MIRROR_SEND) {
 		n = get_u64(&in);

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Descriptors that we hold in somebody else's process: a program may close those that it does not know
+ * (closefrom, a daemon's beginning) and open others in their place, which are none of ours to write to or to
+ * close. It is looked at ahead of every use that would do something to another file; what only fails there
+ * (an ioctl of ours, a read) needs no look. A program that does it in the very moment between look and use
+ * can do so to any library.
+ *
+ * Thread rule: none; held_note before others use it. Changes errno. */
+#pragma once
+#include <fcntl.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/stat.h>
+
+struct held {
+	uint32_t major, minor;
+	uint64_t number;        /* 0: any of that device */
+};
+
+/* What the descriptor is, as far as the kernel knows it: no file system is asked. */
+static inline bool held_look(int fd, struct held *h)
+{
+	struct statx s;
+
+	if (statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_INO, &s))
+		return false;
+	*h = (struct held){s.stx_dev_major, s.stx_dev_minor, s.stx_ino};
+	return true;
+}
+
+static inline bool held_is(int fd, const struct held *h)
+{
+	struct held now;
+
+	return held_look(fd, &now) && now.major == h->major && now.minor == h->minor &&
+	       (!h->number || now.number == h->number);
+}
