@@ -109,6 +109,29 @@ static long write_narrow(const struct iovec *v, int n, size_t len, int64_t at)
 	return r ? r : (long)len;
 }
 
+/* Another thread may set a limit of file sizes in the very moment, too late for a batch that was cut as large
+ * as it is: the session is over then, and not the program by SIGXFSZ. */
+static void quiet_begin(sigset_t *before)
+{
+	sigset_t one;
+	sigemptyset(&one);
+	sigaddset(&one, SIGXFSZ);
+	pthread_sigmask(SIG_BLOCK, &one, before);
+}
+
+static void quiet_end(const sigset_t *before, int error)
+{
+	const struct timespec none = {0};
+	sigset_t one;
+	if (sigismember(before, SIGXFSZ))
+		return;
+	sigemptyset(&one);
+	sigaddset(&one, SIGXFSZ);
+	if (error == EFBIG)
+		sigtimedwait(&one, NULL, &none);
+	pthread_sigmask(SIG_SETMASK, before, NULL);
+}
+
 /* A write that the daemon has parked for long comes back with EAGAIN or EINTR: its queue is full because the
  * GPU is behind. The same batch number goes again, for as long as the daemon finds the server alive. */
 long node_writev(const struct iovec *v, int n, int64_t at)
@@ -122,10 +145,14 @@ long node_writev(const struct iovec *v, int n, int64_t at)
 	/* Somewhere far behind the end of another file. */
 	if (!node_is_ours())
 		return -EBADF;
+	sigset_t before;
+	quiet_begin(&before);
 	do
 		r = syscall(SYS_pwritev, node_fd, v, n, at, 0);
 	while (r < 0 && (errno == EINTR || errno == EAGAIN));
-	return r < 0 ? -errno : r;
+	int e = r < 0 ? errno : 0;
+	quiet_end(&before, e);
+	return e ? -e : r;
 }
 
 long node_read(void *p, size_t n, int64_t at)

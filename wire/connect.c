@@ -6,6 +6,7 @@
  * Thread rule: any thread that may block. */
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -118,13 +119,38 @@ static int connect_socket(int fd, const struct sockaddr *a, socklen_t n, int64_t
 	return -error;
 }
 
+/* Whether nobody but root, we and the owner of what stands in the folder can have put it there: on the whole
+ * way from the root on, since who may write a folder may also make, or take away, the one below. A sticky
+ * folder keeps what is root's or ours. */
+static bool only_theirs(const char *folder, uid_t owner)
+{
+	char path[PATH_MAX];
+	uid_t below = owner;
+	struct stat st;
+
+	if (!realpath(folder, path))
+		return false;
+	for (;;) {
+		char *slash = strrchr(path, '/');
+		bool kept = !below || below == geteuid();
+
+		if (stat(path, &st) || (st.st_uid && st.st_uid != geteuid() && st.st_uid != owner) ||
+			(st.st_mode & 022 && !(st.st_mode & S_ISVTX && kept)))
+			return false;
+		if (!path[1])
+			return true;
+		below = st.st_uid;
+		slash[slash == path] = 0;
+	}
+}
+
 /* Whom do we talk to? Root, ourselves, or the owner of a socket in a folder where nobody else can put one:
  * anyone may listen in /tmp. */
 static int check_listener(int fd, const char *path, const char **why)
 {
 	const char *slash = strrchr(path, '/');
 	char folder[sizeof ((struct sockaddr_un *)0)->sun_path];
-	struct stat socket_there, folder_there;
+	struct stat there;
 	struct ucred peer;
 	socklen_t n = sizeof peer;
 
@@ -133,8 +159,7 @@ static int check_listener(int fd, const char *path, const char **why)
 	if (!peer.uid || peer.uid == geteuid())
 		return 0;
 	snprintf(folder, sizeof folder, "%.*s", slash ? (int)(slash - path) + 1 : 1, slash ? path : ".");
-	if (!stat(path, &socket_there) && !stat(folder, &folder_there) && socket_there.st_uid == peer.uid &&
-		!(folder_there.st_mode & 022))
+	if (!stat(path, &there) && there.st_uid == peer.uid && only_theirs(folder, peer.uid))
 		return 0;
 	*why = "the socket is another user's, in a folder where others can put one: it may be anyone's";
 	return -EACCES;

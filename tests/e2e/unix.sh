@@ -61,18 +61,19 @@ if [ "$(id -u)" = 0 ] && command -v setpriv >/dev/null && setpriv --reuid 65534 
 	as_nobody python3 "$reach/connect.py" "$reach/run/s" || fail "the group cannot connect"
 	PATH=/usr/bin:/bin setpriv --reuid 65534 --regid 65533 --clear-groups python3 "$reach/connect.py" "$reach/run/s" 2>/dev/null && fail "others can connect"
 	stop_server
-	# Nobody's server: fine in a folder of nobody's, not where anyone may listen.
+	# Nobody's server: fine in a folder of nobody's, not where anyone may listen, or make such a folder.
 	mkdir -m 1777 "$reach/anyone"
 	mkdir -m 755 "$reach/nobody"
-	chown 65534 "$reach/nobody"
+	mkdir -m 755 "$reach/anyone/made"
+	chown 65534 "$reach/nobody" "$reach/anyone/made"
 	touch "$work/port"
-	for folder in anyone nobody; do
+	for folder in anyone anyone/made nobody; do
 		HOME=/nonexistent XDG_CACHE_HOME=/nonexistent setpriv --reuid 65534 --regid 65534 --clear-groups "$bin/scuda-server" --ready-fd 3 \
 			--driver soft --listen "unix:$reach/$folder/s" 3>"$work/port" 2>>"$work/server.log" &
 		server=$!
 		at_exit stop "$server"
 		within 10 server_is_up || fail "nobody's server is not up"
-		if [ $folder = anyone ]; then
+		if [ $folder != nobody ]; then
 			"$bin/scudafs" mount "unix:$reach/$folder/s" "$mnt" 2>"$work/err" && fail "anyone's socket was believed"
 			contains "$work/err" "another user" || fail "anyone's socket: $(cat "$work/err")"
 		else

@@ -189,6 +189,9 @@ static long fake_syscall(long number, ...)
 	long r = 0;
 	pthread_mutex_lock(&peer.lock);
 	if (peer.error) {
+		/* The kernel does so to the thread that writes. */
+		if (peer.error == EFBIG)
+			pthread_kill(pthread_self(), SIGXFSZ);
 		r = failing(peer.error);
 	} else if (number == SYS_ioctl) {
 		r = fake_wait((unsigned long)b, (uint8_t *)c);
@@ -270,7 +273,8 @@ START_TEST(answer_sizes)
 		size_t right = 0;
 		ck_assert_int_eq(send_record(FRAME_WAIT, 2, NULL, 0, &a), 0);
 		ck_assert_uint_eq(a.frame.bulk_len, answers[_i]);
-		/* libcheck notes each assertion, which a million of them would not survive under a sanitizer. */
+		/* libcheck notes each assertion, which a million of them would not survive under a sanitizer.
+		 * */
 		while (right < answers[_i] && a.bulk[right] == (uint8_t)(right * 31 >> 3))
 			right++;
 		ck_assert_uint_eq(right, answers[_i]);
@@ -324,8 +328,27 @@ START_TEST(errors)
 }
 END_TEST
 
+/* A limit of file sizes that comes while a large record is under way ends the session, and not the program.
+ * */
+START_TEST(limited)
+{
+	static uint8_t bytes[2 << 20];
+	sigset_t pending;
+
+	died = 0;
+	peer.error = EFBIG;
+	ck_assert_int_eq(send_record(FRAME_POST, 3, bytes, sizeof bytes, NULL), -EFBIG);
+	sigpending(&pending);
+	ck_assert(!sigismember(&pending, SIGXFSZ));
+}
+END_TEST
+
 int main(void)
 {
+	/* Something that stands for the node. */
+	node_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	if (!held_look(node_fd, &held))
+		return 1;
 	Suite *s = suite_create("channel");
 	setenv("SCUDAFS_LANES", "3", 1);    /* whatever processors there are */
 	TCase *t = tcase_create("stream");
@@ -335,6 +358,7 @@ int main(void)
 	tcase_add_loop_test(t, answer_sizes, 0, sizeof answers / sizeof *answers);
 	tcase_add_test(t, threads);
 	tcase_add_test(t, errors);
+	tcase_add_test(t, limited);
 	suite_add_tcase(s, t);
 	return unit_run(s);
 }

@@ -77,6 +77,38 @@ START_TEST(managed)
 }
 END_TEST
 
+/* What the program gives back reads as zeros, so it counts as written: single pages, and all that a page
+ * table has, which the kernel may take away with them. */
+START_TEST(given_back)
+{
+	const size_t table = (size_t)2 << 20, size = 4 * table;
+	uint8_t *all = mmap(NULL, size + table, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	uint8_t *q = all + (table - (uintptr_t)all % table) % table;
+
+	ck_assert_ptr_ne(all, MAP_FAILED);
+	memset(q, 1, size);
+	watch_open(&w, (uintptr_t)q, size, false);
+	EXPECT(0, size);
+	if (w.pages) {
+		NOTHING;
+		ck_assert(!madvise(q + 2 * table, table, MADV_DONTNEED));
+		ck_assert(!madvise(q + WATCH_PAGE, 3 * WATCH_PAGE, MADV_DONTNEED));
+		EXPECT(WATCH_PAGE, 4 * WATCH_PAGE, 2 * table, 3 * table);
+		NOTHING;
+		q[2 * table + 5 * WATCH_PAGE] = 1;
+		EXPECT(2 * table + 5 * WATCH_PAGE, 2 * table + 6 * WATCH_PAGE);
+		ck_assert(!madvise(q, size, MADV_DONTNEED));
+		EXPECT(0, size);
+		/* The kernel splits what it watches. */
+		ck_assert(!mprotect(q + table, table, PROT_READ));
+		ck_assert(!mprotect(q + table, table, PROT_READ | PROT_WRITE));
+		q[table] = 2;
+		EXPECT(table, table + WATCH_PAGE);
+	}
+	munmap(all, size + table);
+}
+END_TEST
+
 START_TEST(pinned)
 {
 	watch_open(&w, (uintptr_t)p, PAGES * WATCH_PAGE, true);
@@ -125,6 +157,7 @@ int main(void)
 
 	tcase_add_checked_fixture(t, setup, teardown);
 	tcase_add_test(t, managed);
+	tcase_add_test(t, given_back);
 	tcase_add_test(t, pinned);
 	tcase_add_test(t, without_help);
 	suite_add_tcase(s, t);
