@@ -147,12 +147,20 @@ static CUresult push(struct thread *t, struct context *c)
 		t->stack[t->depth++] = t->current;
 	}
 	t->current = c;
+	atomic_fetch_add(&c->stacked, 1);
 	return CUDA_SUCCESS;
 }
 
 static void pop(struct thread *t)
 {
+	atomic_fetch_sub(&t->current->stacked, 1);
 	t->current = t->depth ? t->stack[--t->depth] : NULL;
+}
+
+void context_thread_ends(struct thread *t)
+{
+	while (t->current)
+		pop(t);
 }
 
 CUresult cuCtxGetCurrent(CUcontext *pctx)
@@ -178,12 +186,16 @@ CUresult cuCtxSetCurrent(CUcontext ctx)
 	if (t->current && t->current->handle == ctx)
 		return CUDA_SUCCESS;
 	if (!ctx) {
-		pop(t);
+		if (t->current)
+			pop(t);
 		return CUDA_SUCCESS;
 	}
 	struct context *c = context_find(ctx);
 	if (!c)
 		return CUDA_ERROR_INVALID_CONTEXT;
+	if (t->current)
+		atomic_fetch_sub(&t->current->stacked, 1);
+	atomic_fetch_add(&c->stacked, 1);
 	t->current = c;
 	return CUDA_SUCCESS;
 }
@@ -200,6 +212,13 @@ CUresult cuCtxPushCurrent_v2(CUcontext ctx)
 		return CUDA_ERROR_INVALID_CONTEXT;
 	struct thread *t = thread_self();
 	return t ? push(t, c) : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+/* The first version is of a time when a context was one thread's at a time. */
+CUresult cuCtxPushCurrent(CUcontext ctx)
+{
+	struct context *c = process_check() ? NULL : context_find(ctx);
+	return c && atomic_load(&c->stacked) ? CUDA_ERROR_INVALID_CONTEXT : cuCtxPushCurrent_v2(ctx);
 }
 
 CUresult cuCtxPopCurrent_v2(CUcontext *pctx)
@@ -237,7 +256,7 @@ static CUresult activate(struct context *c)
 	r = call_wait(&k);
 	if (!r) {
 		k.in.bad |= get_handle(&k, HANDLE_CUcontext) != c->handle;
-		born(c, atomic_load(&c->flags), 0);
+		born(c, atomic_load(&c->flags), c->users);
 		context_facts(&k, c);
 	}
 	r = call_end(&k, r);
@@ -274,9 +293,9 @@ CUresult cuDevicePrimaryCtxRelease_v2(CUdevice dev)
 	copy_drain();
 	bool last = false;
 	pthread_mutex_lock(&context_lock);
-	if (!c->alive || !c->users) {
+	if (!c->users) {
 		r = CUDA_ERROR_INVALID_CONTEXT;
-	} else if (--c->users == 0) {
+	} else if (--c->users == 0 && c->alive) {
 		last = true;
 		mirror_drop_owner(c->handle);
 		r = remote_cuDevicePrimaryCtxRelease_v2(dev);
@@ -297,19 +316,32 @@ CUresult cuDevicePrimaryCtxReset_v2(CUdevice dev)
 	copy_drain();
 	bool was = false;
 	pthread_mutex_lock(&context_lock);
+	/* The users stay, as with a driver. At the server they are one, us: a release is the end there,
+	 * and the next retain begins anew. */
 	if (c->alive) {
 		mirror_drop_owner(c->handle);
-		r = remote_cuDevicePrimaryCtxReset_v2(dev);
+		r = remote_cuDevicePrimaryCtxRelease_v2(dev);
 		was = r == CUDA_SUCCESS;
-		if (was) {
-			c->users = 0;
+		if (was)
 			atomic_store(&c->alive, false);
-		}
 	}
 	pthread_mutex_unlock(&context_lock);
 	if (was)
 		died(c);
 	return r;
+}
+
+/* The first versions: a release of what nobody holds is none, and flags go with a reset. */
+CUresult cuDevicePrimaryCtxRelease(CUdevice dev)
+{
+	CUresult r = cuDevicePrimaryCtxRelease_v2(dev);
+	return r == CUDA_ERROR_INVALID_CONTEXT ? CUDA_SUCCESS : r;
+}
+
+CUresult cuDevicePrimaryCtxReset(CUdevice dev)
+{
+	CUresult r = cuDevicePrimaryCtxReset_v2(dev);
+	return r ? r : cuDevicePrimaryCtxSetFlags_v2(dev, CU_CTX_SCHED_AUTO);
 }
 
 CUresult cuDevicePrimaryCtxSetFlags_v2(CUdevice dev, unsigned int flags)

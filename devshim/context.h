@@ -22,7 +22,9 @@ struct context {
 	_Atomic bool alive;         /* active, when primary */
 	_Atomic int sticky;         /* the error that this context is lost to, or 0 */
 	_Atomic unsigned flags;
-	unsigned users;             /* retains of a primary, attachments of another; under context_lock */
+	_Atomic unsigned stacked;   /* places on the stacks of all threads */
+	/* Retains of a primary, which a reset leaves; attachments of another; under context_lock. */
+	unsigned users;
 	_Atomic uint64_t id;        /* of cuCtxGetId; 0: not asked; new with each activation */
 	/* Asked once; under context_lock, but for `known`, whose bits are set last. */
 	_Atomic unsigned known;     /* bit i: limit[i]; CONTEXT_CACHE, CONTEXT_PRIORITY */
@@ -49,6 +51,8 @@ static inline struct context *context_current(void)
 CUresult context_check(struct context **out);
 /* The same without the sticky error. */
 CUresult context_check_present(struct context **out);
+/* The calling thread ends: its stack goes. */
+void context_thread_ends(struct thread *t);
 /* The context of a handle that the application gave; NULL when there is none. A primary context is found
  * whether active or not. */
 struct context *context_find(CUcontext h);

@@ -85,6 +85,7 @@ static void thread_ended(void *p)
 			process_die(e, "the end of a thread");
 	}
 	channel_thread_finish();
+	context_thread_ends(t);
 	free(t->out);
 	free(t->stack);
 	free(t);

@@ -67,5 +67,9 @@ CUresult cuGetProcAddress_v2(const char *symbol, void **pfn, int cudaVersion, cu
 
 CUresult cuGetProcAddress(const char *symbol, void **pfn, int cudaVersion, cuuint64_t flags)
 {
-	return cuGetProcAddress_v2(symbol, pfn, cudaVersion, flags, NULL);
+	void *found = NULL;
+	CUresult r = cuGetProcAddress_v2(symbol, pfn ? &found : NULL, cudaVersion, flags, NULL);
+	if (!r)
+		*pfn = found; /* else it stays as it was, in this version */
+	return r;
 }

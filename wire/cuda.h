@@ -44,7 +44,7 @@ CUresult cuDevicePrimaryCtxRetain(CUcontext *pctx, CUdevice dev) HAND ANYTIME SI
 CUresult cuDevicePrimaryCtxRelease_v2(CUdevice dev) SHIM FREES ANYTIME SINCE(11000);
 CUresult cuDevicePrimaryCtxSetFlags_v2(CUdevice dev, unsigned int flags) SHIM ANYTIME SINCE(11000);
 CUresult cuDevicePrimaryCtxGetState(CUdevice dev, unsigned int *flags, int *active) LOCAL SINCE(7000);
-CUresult cuDevicePrimaryCtxReset_v2(CUdevice dev) SHIM FREES ANYTIME SINCE(11000);
+CUresult cuDevicePrimaryCtxReset_v2(CUdevice dev) LOCAL SINCE(11000);
 CUresult cuCtxCreate_v4(CUcontext *pctx, CUctxCreateParams *ctxCreateParams, unsigned int flags,
 		CUdevice dev) LOCAL SINCE(12050);
 CUresult cuCtxDestroy_v2(CUcontext ctx DROP) SHIM FREES UNLOST SINCE(4000);
@@ -765,13 +765,13 @@ CUresult cuGraphicsResourceGetMappedPointer(CUdeviceptr_v1 *pDevPtr, unsigned in
 		ANYTIME SINCE(3000);
 CUresult cuCtxDestroy(CUcontext ctx) SAME(cuCtxDestroy_v2) SINCE(2000);
 CUresult cuCtxPopCurrent(CUcontext *pctx) SAME(cuCtxPopCurrent_v2) SINCE(2000);
-CUresult cuCtxPushCurrent(CUcontext ctx) SAME(cuCtxPushCurrent_v2) SINCE(2000);
+CUresult cuCtxPushCurrent(CUcontext ctx) LOCAL SINCE(2000);
 CUresult cuStreamDestroy(CUstream hStream) SAME(cuStreamDestroy_v2) SINCE(2000);
 CUresult cuEventDestroy(CUevent hEvent) SAME(cuEventDestroy_v2) SINCE(2000);
 CUresult cuEventElapsedTime(float *pMilliseconds, CUevent hStart, CUevent hEnd)
 		SAME(cuEventElapsedTime_v2) SINCE(2000);
-CUresult cuDevicePrimaryCtxRelease(CUdevice dev) SAME(cuDevicePrimaryCtxRelease_v2) SINCE(7000);
-CUresult cuDevicePrimaryCtxReset(CUdevice dev) SAME(cuDevicePrimaryCtxReset_v2) SINCE(7000);
+CUresult cuDevicePrimaryCtxRelease(CUdevice dev) LOCAL SINCE(7000);
+CUresult cuDevicePrimaryCtxReset(CUdevice dev) LOCAL SINCE(7000);
 CUresult cuDevicePrimaryCtxSetFlags(CUdevice dev, unsigned int flags)
 		SAME(cuDevicePrimaryCtxSetFlags_v2) SINCE(7000);
 CUresult cuDeviceGetUuid(CUuuid *uuid, CUdevice dev) SAME(cuDeviceGetUuid_v2) SINCE(9020);

@@ -148,6 +148,33 @@ static void context_empty(struct context *c)
 
 /* ---- the stack */
 
+/* A place on a thread's stack is taken, or given back. */
+static void count_place(uint64_t h, unsigned by)
+{
+	struct context *c = object_find((void *)(uintptr_t)h, KIND_CONTEXT);
+	if (c)
+		c->stacked += by;
+}
+
+static void stack_push(struct thread *t, uint64_t h)
+{
+	t->stack[t->depth++] = h;
+	count_place(h, 1);
+}
+
+static uint64_t stack_pop(struct thread *t)
+{
+	uint64_t h = t->stack[--t->depth];
+	count_place(h, -1u);
+	return h;
+}
+
+void context_thread_ended(struct thread *t)
+{
+	while (t->depth)
+		stack_pop(t);
+}
+
 CUresult cuCtxGetCurrent(CUcontext *out)
 {
 	guarded g = enter();
@@ -167,14 +194,14 @@ CUresult cuCtxSetCurrent(CUcontext h)
 	struct thread *t = thread_self();
 	if (!h) {
 		if (t->depth)
-			t->depth--;
+			stack_pop(t);
 		return CUDA_SUCCESS;
 	}
 	if (!object_find(h, KIND_CONTEXT))
 		return CUDA_ERROR_INVALID_CONTEXT;
-	if (!t->depth)
-		t->depth = 1;
-	t->stack[t->depth - 1] = (uintptr_t)h;
+	if (t->depth)
+		stack_pop(t);
+	stack_push(t, (uintptr_t)h);
 	return CUDA_SUCCESS;
 }
 
@@ -190,7 +217,7 @@ CUresult cuCtxPushCurrent_v2(CUcontext h)
 	struct thread *t = thread_self();
 	if (t->depth == THREAD_STACK)
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	t->stack[t->depth++] = (uintptr_t)h;
+	stack_push(t, (uintptr_t)h);
 	return CUDA_SUCCESS;
 }
 
@@ -202,15 +229,25 @@ CUresult cuCtxPopCurrent_v2(CUcontext *out)
 	struct thread *t = thread_self();
 	if (!t->depth)
 		return CUDA_ERROR_INVALID_CONTEXT;
-	uint64_t h = t->stack[--t->depth];
+	uint64_t h = stack_pop(t);
 	if (out)
 		*out = (CUcontext)(uintptr_t)h;
 	return CUDA_SUCCESS;
 }
 
+/* The first version is of a time when a context was one thread's at a time. */
+static CUresult floating(CUcontext h)
+{
+	guarded g = enter();
+	if (g.error)
+		return g.error;
+	const struct context *c = object_find(h, KIND_CONTEXT);
+	return c && c->stacked ? CUDA_ERROR_INVALID_CONTEXT : CUDA_SUCCESS;
+}
 CUresult cuCtxPushCurrent(CUcontext h)
 {
-	return cuCtxPushCurrent_v2(h);
+	CUresult r = floating(h);
+	return r ? r : cuCtxPushCurrent_v2(h);
 }
 CUresult cuCtxPopCurrent(CUcontext *out)
 {
@@ -245,7 +282,7 @@ CUresult cuCtxCreate_v2(CUcontext *out, unsigned flags, CUdevice device)
 	c->retains = 1;
 	c->active = true;
 	context_reset(c);
-	t->stack[t->depth++] = c->object.handle;
+	stack_push(t, c->object.handle);
 	*out = HANDLE(c);
 	return CUDA_SUCCESS;
 }
@@ -280,12 +317,11 @@ static CUresult context_end(struct guard *g, struct context *c)
 	CUresult r = context_allowed();
 	if (r)
 		return r;
-	c->retains = 0;
 	CUcontext handle = HANDLE(c);
 	object_ref(c);
 	struct thread *t = thread_self();
 	if (t->depth && t->stack[t->depth - 1] == c->object.handle && !c->primary)
-		t->depth--;
+		stack_pop(t);
 	context_empty(c);
 	if (!c->primary)
 		object_close(&c->object);
@@ -337,10 +373,9 @@ CUresult cuCtxDetach(CUcontext h)
 	struct context *c = context_named(h, &g.error);
 	if (!c || c != g.context)
 		return CUDA_ERROR_INVALID_CONTEXT;
-	if (c->retains <= 1)
-		return context_end(&g, c);
-	c->retains--;
-	return CUDA_SUCCESS;
+	if (c->retains)
+		c->retains--;
+	return c->retains ? CUDA_SUCCESS : context_end(&g, c);
 }
 
 /* ---- primary contexts */
@@ -370,16 +405,18 @@ CUresult cuDevicePrimaryCtxRelease_v2(CUdevice device)
 	struct context *c = context_primary(device);
 	if (!c)
 		return CUDA_ERROR_INVALID_DEVICE;
-	if (!c->active || !c->retains)
+	if (!c->retains)
 		return CUDA_ERROR_INVALID_CONTEXT;
-	if (c->retains <= 1)
-		return context_end(&g, c);
-	c->retains--;
-	return CUDA_SUCCESS;
+	CUresult r = context_allowed();
+	if (r)
+		return r;
+	return --c->retains || !c->active ? CUDA_SUCCESS : context_end(&g, c);
 }
+/* The first version: of what nobody holds, a release is none. */
 CUresult cuDevicePrimaryCtxRelease(CUdevice device)
 {
-	return cuDevicePrimaryCtxRelease_v2(device);
+	CUresult r = cuDevicePrimaryCtxRelease_v2(device);
+	return r == CUDA_ERROR_INVALID_CONTEXT ? CUDA_SUCCESS : r;
 }
 
 CUresult cuDevicePrimaryCtxReset_v2(CUdevice device)
@@ -390,11 +427,7 @@ CUresult cuDevicePrimaryCtxReset_v2(CUdevice device)
 	struct context *c = context_primary(device);
 	if (!c)
 		return CUDA_ERROR_INVALID_DEVICE;
-	return c->active ? context_end(&g, c) : CUDA_SUCCESS;
-}
-CUresult cuDevicePrimaryCtxReset(CUdevice device)
-{
-	return cuDevicePrimaryCtxReset_v2(device);
+	return c->active ? context_end(&g, c) : CUDA_SUCCESS; /* its users stay */
 }
 
 CUresult cuDevicePrimaryCtxSetFlags_v2(CUdevice device, unsigned flags)
@@ -409,6 +442,12 @@ CUresult cuDevicePrimaryCtxSetFlags_v2(CUdevice device, unsigned flags)
 		return CUDA_ERROR_INVALID_VALUE;
 	c->flags = flags;
 	return CUDA_SUCCESS;
+}
+/* The first version: flags go, too. */
+CUresult cuDevicePrimaryCtxReset(CUdevice device)
+{
+	CUresult r = cuDevicePrimaryCtxReset_v2(device);
+	return r ? r : cuDevicePrimaryCtxSetFlags_v2(device, CU_CTX_SCHED_AUTO);
 }
 CUresult cuDevicePrimaryCtxSetFlags(CUdevice device, unsigned flags)
 {

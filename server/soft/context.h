@@ -17,6 +17,7 @@ struct context {
 	CUresult error; /* sticky: what a kernel did; every later call that may report it does */
 	volatile bool cancel; /* the context dies: kernels should end */
 	CUfunc_cache cache;
+	unsigned stacked; /* places on the stacks of all threads */
 	CUsharedconfig shared;
 	size_t limits[CU_LIMIT_MAX];
 	struct stream *legacy; /* the default stream, made on first use */
@@ -34,6 +35,9 @@ struct context *context_named(CUcontext handle, CUresult *why);
 /* Checks what enter_healthy checks, for calls that may do without a context. Inside a host function nothing
  * but 800 is answered. */
 CUresult context_allowed(void);
+
+/* The calling thread ends: its stack goes. Under the lock. */
+void context_thread_ended(struct thread *t);
 
 bool contexts_init(void);
 struct context *context_primary(int device);

@@ -141,6 +141,7 @@ static void thread_end(void *p)
 	struct thread *t = p;
 	pthread_mutex_lock(&soft.lock);
 	stream_thread_ended(t);
+	context_thread_ended(t);
 	pthread_mutex_unlock(&soft.lock);
 	known = false; /* a later destructor of the program may use the API once more */
 }

@@ -188,7 +188,8 @@ START_TEST(freed)
 	ck_assert_int_eq(client_reply(&c, &r, mirror_call(&c, FRAME_WAIT, MIRROR_FETCH, 0, 0, NULL, 0)), 0);
 	ck_assert_int_eq(client_reply(&c, &r, CALL(&c, FRAME_WAIT, cuMemAllocManaged, 1, PRIMARY, 5000,
 		CU_MEM_ATTACH_GLOBAL)), 0);
-	ck_assert_int_eq(client_reply(&c, &r, CALL(&c, FRAME_WAIT, cuDevicePrimaryCtxReset_v2, 1, 0, 0)), 0);
+	ck_assert_int_eq(
+		client_reply(&c, &r, CALL(&c, FRAME_WAIT, cuDevicePrimaryCtxRelease_v2, 1, 0, 0)), 0);
 	ck_assert_int_eq(client_reply(&c, &r, mirror_call(&c, FRAME_WAIT, MIRROR_FETCH, 0, 0, NULL, 0)), 0);
 	ck_assert_uint_eq(r.f.bulk_len, 0);
 	free(r.bulk);

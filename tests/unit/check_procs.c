@@ -89,6 +89,9 @@ START_TEST(says_no)
 	fn = &fn;
 	ck_assert_int_eq(get2(missing[_i].base, &fn, missing[_i].version, 0, NULL), CUDA_ERROR_NOT_FOUND);
 	ck_assert_ptr_null(fn);
+	fn = &fn; /* the first version leaves it */
+	ck_assert_int_eq(get1(missing[_i].base, &fn, missing[_i].version, 0), CUDA_ERROR_NOT_FOUND);
+	ck_assert_ptr_eq(fn, &fn);
 }
 END_TEST
 
