@@ -15,10 +15,16 @@
 #include "wire/limits.h"
 #include "cuda.calls.h"
 
+struct linked {
+	struct linked *next;
+	size_t size;
+	uint8_t bytes[];
+};
+
 struct linker {
 	struct jit jit; /* the application's buffers, which it must keep until the end */
 	void **told; /* and its values, if there are any that tell something */
-	void *image;
+	struct linked *images; /* what it was given lives as long as the linker; the latest first */
 };
 
 static void linker_dropped(const void *h, void *data)
@@ -28,7 +34,10 @@ static void linker_dropped(const void *h, void *data)
 	(void)h;
 	free(l->jit.options);
 	free(l->jit.values);
-	free(l->image);
+	for (struct linked *i = l->images, *next; i; i = next) {
+		next = i->next;
+		free(i);
+	}
 	free(l);
 }
 
@@ -197,9 +206,9 @@ CUresult cuLinkComplete(CUlinkState state, void **cubinOut, size_t *sizeOut)
 	r = complete(state, l, &size);
 	if (r)
 		return r;
-	void *image = size && size <= LIMIT_IMAGE ? malloc(size) : NULL;
+	struct linked *image = size && size <= LIMIT_IMAGE ? malloc(sizeof *image + size) : NULL;
 
-	id = image ? transfer_new_plain(image, size) : 0;
+	id = image ? transfer_new_plain(image->bytes, size) : 0;
 	r = id ? call_begin(&c, CALL_cuLinkComplete) : CUDA_ERROR_OUT_OF_MEMORY;
 	if (!r) {
 		put_handle(&c, HANDLE_CUlinkState, state);
@@ -211,9 +220,15 @@ CUresult cuLinkComplete(CUlinkState state, void **cubinOut, size_t *sizeOut)
 		free(image);
 		return r;
 	}
-	free(l->image);
-	l->image = image;
-	*cubinOut = image;
+	/* Completed again, a driver gives what it gave. */
+	if (l->images && l->images->size == size && !memcmp(l->images->bytes, image->bytes, size)) {
+		free(image);
+	} else {
+		image->size = size;
+		image->next = l->images;
+		l->images = image;
+	}
+	*cubinOut = l->images->bytes;
 	if (sizeOut)
 		*sizeOut = size;
 	return r;

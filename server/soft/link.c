@@ -15,7 +15,8 @@ struct link {
 	struct object object;
 	struct image image;
 	struct jit jit;
-	void *out;
+	void *out; /* made once: no input comes behind it */
+	size_t out_size;
 	bool busy; /* a thread works on it without the lock */
 };
 
@@ -208,14 +209,13 @@ static CUresult complete(struct link *l, void **out, size_t *size)
 	jit_end(&l->jit);
 	if (r)
 		return r;
-	size_t n;
-	void *packed = image_pack(&l->image, soft.major * 10 + soft.minor, &n);
-	if (!packed)
+	if (!l->out)
+		l->out = image_pack(&l->image, soft.major * 10 + soft.minor, &l->out_size);
+	if (!l->out)
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	free(l->out);
-	*out = l->out = packed;
+	*out = l->out;
 	if (size)
-		*size = n;
+		*size = l->out_size;
 	return CUDA_SUCCESS;
 }
 

@@ -101,7 +101,7 @@ static void linked(void)
 	CUlinkState link;
 	CUmodule m;
 	CUfunction f;
-	void *image;
+	void *image, *again;
 	size_t size;
 	unsigned v = 21, got = 0;
 	void *args[] = {&out, &v};
@@ -116,6 +116,8 @@ static void linked(void)
 	DRV(cuLinkAddData(link, CU_JIT_INPUT_PTX, (void *)(uintptr_t)callee, sizeof(callee), "callee", 0,
 			NULL, NULL));
 	DRV(cuLinkComplete(link, &image, &size));
+	/* The image is the linker's until it goes, also when it is asked for again; a driver may refuse that. */
+	(void)cuLinkComplete(link, &again, &size);
 	DRV(cuModuleLoadData(&m, image));
 	DRV(cuLinkDestroy(link));
 	DRV(cuModuleGetFunction(&f, m, "call"));
