@@ -547,6 +547,9 @@ static void resets(void)
 	OK(cuMemAlloc_v2(&q, 16));
 	IS(cuLaunchKernel(add, 1, 1, 1, 1, 1, 1, 0, NULL, NULL, NULL), CUDA_ERROR_INVALID_HANDLE);
 	OK(cuMemFree_v2(q));
+	/* Who had it before the reset still has. */
+	OK(cuDevicePrimaryCtxRelease_v2(0));
+	OK(cuMemAlloc_v2(&q, 16));
 	OK(cuDevicePrimaryCtxRelease_v2(0));
 	IS(cuDevicePrimaryCtxRelease_v2(0), CUDA_ERROR_INVALID_CONTEXT);
 }
