@@ -76,7 +76,6 @@ static const struct { const char *base; int version; CUdriverProcAddressQueryRes
 	{"cuLaunchKernelEx", 11050, CU_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT},
 	{"cuInit", 0, CU_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT},
 	{"zzz", 13000, CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND},
-	{"cuGLGetDevices", 13000, CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND},
 };
 
 START_TEST(says_no)
