@@ -17,13 +17,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 #include "scudafs/clock.h"
+#include "scudafs/credential.h"
 #include "scudafs/loop.h"
 #include "scudafs/monitor.h"
 #include "scudafs/ops.h"
 #include "scudafs/relay.h"
 #include "scudafs/rendezvous.h"
 #include "scudafs/tree.h"
-#include "wire/keys.h"
 #include "wire/limits.h"
 #include "wire/log.h"
 
@@ -192,10 +192,10 @@ static struct fuse_session *create_session(const struct mount_options *o)
 	return se;
 }
 
-static int serve(const struct mount_options *o, const struct key *key)
+static int serve(const struct mount_options *o, struct credential *credential)
 {
 	struct ops_options options = {
-		.key = key,
+		.credential = credential,
 		.flags = o->session_flags,
 		.owner = getuid(),
 		.allow_other = o->allow_other,
@@ -233,13 +233,13 @@ static int serve(const struct mount_options *o, const struct key *key)
 	return r < 0;
 }
 
-static int with_monitors(const struct mount_options *o, const struct key *key)
+static int with_monitors(const struct mount_options *o, struct credential *credential)
 {
 	static struct monitor *monitors[MOUNT_SERVERS];
 	char why[300] = "";
 	unsigned n = 0;
 	int r = 0;
-	while (n < o->server_count && (monitors[n] = monitor_create(o->servers[n], key)))
+	while (n < o->server_count && (monitors[n] = monitor_create(o->servers[n], credential)))
 		n++;
 	if (n < o->server_count || start_monitors(monitors, n))
 		r = fail(1, "no memory or threads");
@@ -248,7 +248,7 @@ static int with_monitors(const struct mount_options *o, const struct key *key)
 	else if (tree_init(monitors, n, getuid(), getgid()))
 		r = fail(1, "too many servers");
 	else
-		r = serve(o, key);
+		r = serve(o, credential);
 	for (unsigned i = 0; i < n; i++)
 		monitor_destroy(monitors[i]);
 	return r;
@@ -256,8 +256,7 @@ static int with_monitors(const struct mount_options *o, const struct key *key)
 
 int daemon_run(const struct mount_options *o)
 {
-	struct keys *keys = NULL;
-	const struct key *key = NULL;
+	struct credential *credential = NULL;
 	const char *why = NULL;
 	life.options = o;
 	life.ready_fd = o->ready_fd;
@@ -268,18 +267,13 @@ int daemon_run(const struct mount_options *o)
 	if (*o->mountpoint != '/')
 		return fail(2, "the mount point %s is no absolute path", o->mountpoint);
 	if (o->key_file) {
-		int e = keys_load(o->key_file, &keys, &why);
+		int e = credential_load(o->key_file, &credential, &why);
 		if (e)
 			return fail(1, "key file %s: %s", o->key_file, why ? why : strerror(-e));
-		key = keys_first(keys);
-		if (!key) {
-			keys_free(keys);
-			return fail(1, "key file %s: a client's file has exactly one key", o->key_file);
-		}
 	}
 	raise_limits();
 	if (!o->foreground && (setsid() < 0 || chdir("/")))
 		log_debug("leaving the caller's session: %m");
-	int r = with_monitors(o, key);
-	return r;
+	/* Threads of sessions that did not end may use the credential still. */
+	return with_monitors(o, credential);
 }

@@ -36,7 +36,7 @@ struct monitor {
 	bool done;                  /* a first result is there */
 	atomic_bool stop;
 	const char *address;
-	const struct key *key;
+	struct credential *credential;
 	int wake_fd;
 	struct keeper keeper;
 	pthread_t thread;
@@ -288,8 +288,8 @@ static void *monitor_main(void *arg)
 	while (!atomic_load(&m->stop)) {
 		char why[160] = "";
 		const char *reason = NULL;
-		int e = stream_connect(m->address, m->key, PREAMBLE_MONITOR, TIME_CONNECT, &m->stream,
-			&reason);
+		int e = credential_connect(m->credential, m->address, PREAMBLE_MONITOR, TIME_CONNECT,
+			&m->stream, &reason);
 		if (e) {
 			lost(m, -e, reason ? reason : strerror(-e));
 		} else {
@@ -313,7 +313,7 @@ static void *monitor_main(void *arg)
 	return NULL;
 }
 
-struct monitor *monitor_create(const char *address, const struct key *key)
+struct monitor *monitor_create(const char *address, struct credential *credential)
 {
 	struct monitor *m = calloc(1, sizeof(*m));
 	if (!m || (m->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) < 0) {
@@ -324,7 +324,7 @@ struct monitor *monitor_create(const char *address, const struct key *key)
 	pthread_cond_init(&m->settled, NULL);
 	keeper_init(&m->keeper);
 	m->address = address;
-	m->key = key;
+	m->credential = credential;
 	return m;
 }
 

@@ -8,9 +8,9 @@
 #pragma once
 #include <stdbool.h>
 #include <stdint.h>
+#include "scudafs/credential.h"
 #include "scudafs/keeper.h"
 #include "scudafs/snapshot.h"
-#include "wire/keys.h"
 
 enum monitor_state { MONITOR_CONNECTING, MONITOR_READY, MONITOR_LOST };
 
@@ -26,8 +26,8 @@ struct monitor_view {
 	int error;                  /* the same, an errno */
 };
 
-/* address and key stay the caller's. NULL without memory. */
-struct monitor *monitor_create(const char *address, const struct key *key);
+/* address and credential (NULL: in clear) stay the caller's. NULL without memory. */
+struct monitor *monitor_create(const char *address, struct credential *credential);
 /* Starts its thread. 0 or -errno. */
 int monitor_start(struct monitor *m);
 /* Waits until a first snapshot or a first failure is there, or until clock_ms() is `deadline`: that counts

@@ -270,7 +270,7 @@ static void open_session(fuse_req_t req, fuse_ino_t ino, unsigned server, const 
 	}
 	struct relay_options r = {.id = relay_new_id(),
 		.address = tree_server_address(server),
-		.key = options.key,
+		.credential = options.credential,
 		.flags = options.flags,
 		.node = ino,
 		.server = server,

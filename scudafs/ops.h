@@ -7,11 +7,11 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
-struct key;
+struct credential;
 
 /* Set before the loop starts, constant then. */
 struct ops_options {
-	const struct key *key;
+	struct credential *credential;
 	unsigned flags;             /* of the preambles of sessions */
 	uid_t owner;
 	bool allow_other;

@@ -434,7 +434,7 @@ static bool connect_server(struct relay *r)
 	struct stream *s = NULL;
 	const char *why = NULL;
 	struct answers a;
-	int e = stream_connect(r->address, r->key, r->flags, TIME_CONNECT, &s, &why);
+	int e = credential_connect(r->credential, r->address, r->flags, TIME_CONNECT, &s, &why);
 	if (e)
 		log_warning("session %u of %s[%d]: %s: %s", r->id, r->command, (int)r->pid, r->address,
 			why ? why : strerror(-e));
@@ -556,7 +556,7 @@ void relay_create(const struct relay_options *o, struct request *q)
 	pthread_cond_init(&r->idle, NULL);
 	atomic_init(&r->refs, 3);   /* the opener, the thread, this function */
 	snprintf(r->address, sizeof(r->address), "%s", o->address);
-	r->key = o->key;
+	r->credential = o->credential;
 	r->flags = o->flags;
 	r->receive = (uint8_t *)(r + 1);
 	identify(r, o);

@@ -13,7 +13,7 @@
 #include <sys/types.h>
 #include <sys/uio.h>
 #include "wire/ctl.h"
-#include "wire/keys.h"
+#include "scudafs/credential.h"
 
 struct buffer;
 struct relay;
@@ -50,7 +50,7 @@ extern struct counters counters;
 struct relay_options {
 	unsigned id;                /* from relay_new_id */
 	const char *address;        /* all of these are copied */
-	const struct key *key;      /* NULL: clear */
+	struct credential *credential;      /* NULL: clear */
 	unsigned flags;             /* of the preamble */
 	uint64_t node;              /* of the opened file, and the number of its server */
 	unsigned server;

@@ -65,7 +65,7 @@ struct relay {
 	uid_t uid;
 	char command[32];
 	char address[LIMIT_NAME + 16];
-	const struct key *key;      /* the daemon's, for ever */
+	struct credential *credential;      /* the daemon's, for ever */
 	unsigned flags;             /* of the preamble */
 	pthread_cond_t idle;        /* `writing` became false */
 	int wake_fd, pid_fd;

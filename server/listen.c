@@ -95,6 +95,7 @@ static void reload_keys(void)
 	}
 	keys_free(listener.keys);
 	listener.keys = fresh;
+	monitor_order(MONITOR_KEYS, 0, -1);
 	log_info("keys read again from %s", listener.options->keys_path);
 }
 

@@ -51,7 +51,7 @@ void monitor_start(void)
 	}
 	if (!listener.monitor) {
 		child_begin(pair[1], -1, "scuda-monitor");
-		monitor_run(listener.options, pair[1]);
+		monitor_run(listener.options, listener.keys, pair[1]);
 	}
 	close(pair[1]);
 	listener.monitor_fd = pair[0];

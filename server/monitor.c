@@ -15,11 +15,11 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "server/monitor_keys.h"
 #include "server/options.h"
 #include "server/share.h"
 #include "server/snapshot.h"
 #include "wire/frame.h"
-#include "wire/keys.h"
 #include "wire/log.h"
 #include "wire/msg.h"
 #include "wire/stream.h"
@@ -46,6 +46,7 @@ struct connection {
 	bool tls;
 	uint32_t number;            /* never used twice */
 	unsigned kept;              /* files of its mount that stand for shared handles */
+	struct key key;             /* with tls: what it came by */
 };
 
 /* To the listener, who keeps what sessions share. */
@@ -114,6 +115,9 @@ static int serve_connection(struct connection *c, struct stream *s)
 		r = stream_read_all(s, &f, sizeof f, 2 * TIME_DEAD);
 		if (!r)
 			r = frame_check(&f, true, NULL);
+		/* A mount asks every few seconds: soon enough to be told that its key is no more. */
+		if (!r && c->tls && !monitor_keys_have(&c->key))
+			r = -EKEYREVOKED;
 		if (!r)
 			r = answer(c, s, &f, buf);
 	}
@@ -161,18 +165,15 @@ static void *connection_main(void *arg)
 	struct connection c = *(struct connection *)arg;
 	const char *identity = "", *why = "";
 	struct stream *s = NULL;
-	struct keys *keys = NULL;
-	int r = 0;
+	struct monitor_keys *keys;
+	int r;
 
 	free(arg);
-	/* The file is read for each connection, so that a changed one needs no word to this process. */
-	if (c.tls)
-		r = keys_load(shared.options->keys_path, &keys, &why);
-	if (r)
-		close(c.fd);
-	else
-		r = stream_accept(c.fd, keys, TIME_TLS, &s, &identity, &why);
-	keys_free(keys);
+	keys = c.tls ? monitor_keys_take() : NULL;
+	r = stream_accept(c.fd, monitor_keys_list(keys), TIME_TLS, &s, &identity, &why);
+	if (!r && keys)
+		c.key = *keys_find(monitor_keys_list(keys), identity);
+	monitor_keys_give(keys);
 	handshake_end(c.handshake);
 	if (r) {
 		log_warning("monitor connection refused: %s", why);
@@ -185,10 +186,13 @@ static void *connection_main(void *arg)
 		log_debug("monitor connection of %s, TLS %s", identity, stream_security(s));
 		r = serve_connection(&c, s);
 		tell_share(&c, SHARE_END, NULL);
-		if (r != -ECONNRESET && r != -EPIPE)
+		if (r == -EKEYREVOKED)
+			log_info("monitor connection of %s ended: its key was taken out or changed", identity);
+		else if (r != -ECONNRESET && r != -EPIPE)
 			log_warning("monitor connection of %s ended: %s", identity, strerror(-r));
 		stream_close(s);
 	}
+	explicit_bzero(&c.key, sizeof c.key);
 	atomic_fetch_sub(&shared.connections, 1);
 	return NULL;
 }
@@ -205,7 +209,8 @@ static void start_connection(int fd, bool tls)
 	if (c && !h)
 		r = EUSERS;
 	else if (c) {
-		*c = (struct connection){h, fd, tls, atomic_fetch_add(&shared.last_connection, 1) + 1, 0};
+		*c = (struct connection){.handshake = h, .fd = fd, .tls = tls,
+			.number = atomic_fetch_add(&shared.last_connection, 1) + 1};
 		pthread_attr_init(&attributes);
 		pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
 		r = pthread_create(&thread, &attributes, connection_main, c);
@@ -218,6 +223,19 @@ static void start_connection(int fd, bool tls)
 		handshake_end(h);
 	close(fd);
 	free(c);
+}
+
+/* The listener has read the file just now, and found it right. */
+static void read_keys_again(void)
+{
+	const char *why = "";
+	struct keys *keys;
+	int r = keys_load(shared.options->keys_path, &keys, &why);
+
+	if (r)
+		log_warning("%s: %s; mounts come by the old keys", shared.options->keys_path, why);
+	else
+		monitor_keys_set(keys);
 }
 
 /* One packet of the listener; false when it is gone. */
@@ -242,9 +260,11 @@ static bool obey(int fd)
 			c->cmsg_len == CMSG_LEN(sizeof passed))
 		memcpy(&passed, CMSG_DATA(c), sizeof passed);
 	if (n != sizeof order)
-		order.kind = MONITOR_SESSIONS + 1;
+		order.kind = MONITOR_KEYS + 1;
 	if (order.kind == MONITOR_SESSIONS)
 		atomic_store(&shared.sessions, order.value);
+	else if (order.kind == MONITOR_KEYS)
+		read_keys_again();
 	else if (passed >= 0 && order.kind < MONITOR_SESSIONS) {
 		start_connection(passed, order.kind == MONITOR_CONNECTION_TLS);
 		passed = -1;
@@ -264,7 +284,7 @@ static int tell(int fd, const struct monitor_ready *r)
 	return n < 0 ? -1 : 0;
 }
 
-_Noreturn void monitor_run(const struct options *o, int fd)
+_Noreturn void monitor_run(const struct options *o, struct keys *keys, int fd)
 {
 	static struct monitor_ready ready;
 	const char *why = "";
@@ -272,6 +292,7 @@ _Noreturn void monitor_run(const struct options *o, int fd)
 
 	shared.options = o;
 	shared.listener = fd;
+	monitor_keys_set(keys);
 	driver_clear_environment();
 	if (driver_find(o->driver, &ready.choice, &ready.devices, ready.text, sizeof ready.text)) {
 		ready.devices = 0;

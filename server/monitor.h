@@ -6,6 +6,7 @@
 #include "server/driver.h"
 #include "wire/limits.h"
 
+struct keys;
 struct options;
 
 /* Monitor to listener, one packet, when the driver is loaded. */
@@ -18,11 +19,12 @@ struct monitor_ready {
 };
 
 /* Listener to monitor; a connection comes with its descriptor. */
-enum monitor_order_kind { MONITOR_CONNECTION, MONITOR_CONNECTION_TLS, MONITOR_SESSIONS };
+enum monitor_order_kind { MONITOR_CONNECTION, MONITOR_CONNECTION_TLS, MONITOR_SESSIONS, MONITOR_KEYS };
 struct monitor_order {
 	uint32_t kind;
-	uint32_t value;             /* MONITOR_SESSIONS: their number */
+	uint32_t value;             /* MONITOR_SESSIONS: their number; MONITOR_KEYS: the file was read again */
 };
 
-/* The monitor process, from its fork on; `fd` is its end of the socket to the listener. */
-_Noreturn void monitor_run(const struct options *o, int fd);
+/* The monitor process, from its fork on; `fd` is its end of the socket to the listener. It takes the keys (NULL:
+ * none). */
+_Noreturn void monitor_run(const struct options *o, struct keys *keys, int fd);

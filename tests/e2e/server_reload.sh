@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# SIGHUP reads the keys again: a new name may come, one that was taken out may not, a broken file changes nothing, and running sessions do not notice.
+# SIGHUP reads the keys again: a new name may come, one that was taken out may not, and its mount says so; a changed
+# one is found in the client's file; a broken file changes nothing, and running sessions do not notice.
 . "$(dirname "$0")/lib.sh"
 requires mount
 
@@ -40,6 +41,33 @@ twice()
 }
 within 5 twice || fail "the keys were not read a second time"
 run_program small >/dev/null 2>&1 && fail "alice is out of the file and still gets sessions"
+within 10 contains "$mnt/status" lost || fail "alice is out of the file, and her mount is $(cat "$mnt/status")"
 tell running
 expect running 10 rounds
+
+# Another key for alice, at the server first: her mount finds it in her file, without being mounted again.
+mv "$work/alice" "$work/alice.old"
+"$bin/scudafs" keygen alice "$work/alice.new" 2>/dev/null
+cat "$work/alice.new" "$work/bob" >"$work/keys"
+kill -HUP "$server"
+three()
+{
+	[ "$(grep -c 'keys read again' "$work/server.log")" = 3 ]
+}
+within 5 three || fail "the keys were not read a third time"
+run_program small >/dev/null 2>&1 && fail "a key that was changed gets sessions"
+contains "$work/daemon.log" 'the old key stays' || fail "a missing key file is not in the daemon's log"
+mv "$work/alice.new" "$work/alice"
+run_program small | grep -q right || fail "the mount does not take the new key: $(run_program small 2>&1)"
+within 10 contains "$mnt/status" ready || fail "with the new key the mount is $(cat "$mnt/status")"
+
+# A broken file keeps nobody out that was in, mounts neither.
+echo rubbish >"$work/keys"
+kill -HUP "$server"
+twice_broken()
+{
+	[ "$(grep -c 'old keys stay' "$work/server.log")" = 2 ]
+}
+within 5 twice_broken || fail "the broken file is not logged again"
+mount_bob || fail "bob's mount is refused: $(cat "$work/err")"
 exit 0
