@@ -163,7 +163,7 @@ static int listen_tcp(const struct addrinfo *a, struct listening *l)
 int address_listen(const char *text, mode_t mode, gid_t group, struct listening *list, int *count)
 {
 	struct addrinfo *all;
-	int r = 0;
+	int r = 0, before = *count, unknown = 0;
 
 	if (*count == SOCKETS_MOST)
 		return log_errno(-EMFILE, "--listen %s: too many addresses", text);
@@ -183,12 +183,20 @@ int address_listen(const char *text, mode_t mode, gid_t group, struct listening 
 	for (struct addrinfo *a = all; a && !r && *count < SOCKETS_MOST; a = a->ai_next) {
 		list[*count] = (struct listening){.fd = -1};
 		r = listen_tcp(a, &list[*count]);
+		if (r == -EAFNOSUPPORT && (a->ai_next || *count > before)) {
+			/* A kernel without IPv6, or without IPv4, and a name that stands for both. */
+			unknown = r;
+			r = 0;
+			continue;
+		}
 		if (r)
 			log_errno(r, "--listen %s: %m", text);
 		else
 			(*count)++;
 	}
 	freeaddrinfo(all);
+	if (!r && *count == before)
+		return log_errno(unknown, "--listen %s: %m", text);
 	return r;
 }
 

@@ -22,9 +22,9 @@ struct monitor_ready {
 enum monitor_order_kind { MONITOR_CONNECTION, MONITOR_CONNECTION_TLS, MONITOR_SESSIONS, MONITOR_KEYS };
 struct monitor_order {
 	uint32_t kind;
-	uint32_t value;             /* MONITOR_SESSIONS: their number; MONITOR_KEYS: the file was read again */
+	uint32_t value;             /* MONITOR_SESSIONS: their number; MONITOR_KEYS: none, read the file */
 };
 
-/* The monitor process, from its fork on; `fd` is its end of the socket to the listener. It takes the keys (NULL:
- * none). */
+/* The monitor process, from its fork on; `fd` is its end of the socket to the listener. It takes the keys
+ * (NULL: none). */
 _Noreturn void monitor_run(const struct options *o, struct keys *keys, int fd);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The keys in the monitor's process: the listener's, read again when that says so. A connection that came by a key
- * which has been taken out or changed since is found, so that its mount tells the truth.
+/* The keys in the monitor's process: the listener's, read again when that says so. A connection that came by
+ * a key which has been taken out or changed since is found, so that its mount tells the truth.
  *
  * Thread rule: any thread. */
 #pragma once

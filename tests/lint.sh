@@ -42,4 +42,15 @@ fi
 for f in $(echo "$sources" | grep -E '\.py$'); do
 	python3 -c 'import ast, sys; ast.parse(open(sys.argv[1]).read(), sys.argv[1])' "$f" 2>&1 | tail -n 1
 done | finding "python syntax"
+# What the documents name is there: files of this tree, tests by their short names, links.
+for f in $(echo "$files" | grep -E '\.(md|scd)$'); do
+	{
+		grep -ohE '(^|[^/a-z])(wire|devshim|scudafs|server|mount|tests|docs)/[A-Za-z0-9_./-]+\.(c|h|sh|py|md|cu|tsv|supp)\b' "$f" |
+			sed 's,^[^a-z],,'
+		grep -ohE '(^|[^/a-z])(e2e|unit|long)/[a-z_]+\b' "$f" | sed 's,^[^a-z]*,tests/,'
+		[ "${f##*.}" = scd ] || grep -ohE '\]\([^)#:]+\)' "$f" | sed 's,^](\(.*\))$,'"$(dirname "$f")"'/\1,'
+	} | sort -u | while read -r name; do
+		compgen -G "$name*" >/dev/null || echo "$f: $name"
+	done
+done | finding "a document names what is not there"
 exit "$found"
