@@ -187,7 +187,8 @@ static void *connection_main(void *arg)
 		r = serve_connection(&c, s);
 		tell_share(&c, SHARE_END, NULL);
 		if (r == -EKEYREVOKED)
-			log_info("monitor connection of %s ended: its key was taken out or changed", identity);
+			log_info("monitor connection of %s ended: its key was taken out or changed",
+				identity);
 		else if (r != -ECONNRESET && r != -EPIPE)
 			log_warning("monitor connection of %s ended: %s", identity, strerror(-r));
 		stream_close(s);
