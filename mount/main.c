@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#include "wire/fds.h"
 #include "wire/frame.h"
 #include "wire/log.h"
 
@@ -143,6 +144,7 @@ int main(int argc, char **argv)
 {
 	const char *base = argc ? strrchr(argv[0], '/') : NULL;
 
+	fds_standard();
 	base = base ? base + 1 : argc ? argv[0] : "scudafs";
 	if (!strcmp(base, "mount.scudafs") || !strcmp(base, "mount.fuse.scudafs")) {
 		called_as = base;

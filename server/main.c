@@ -14,6 +14,7 @@
 #include "server/cache.h"
 #include "server/listen.h"
 #include "server/options.h"
+#include "wire/fds.h"
 #include "wire/frame.h"
 #include "wire/keys.h"
 #include "wire/log.h"
@@ -198,6 +199,7 @@ int main(int argc, char **argv)
 		.socket_group = (gid_t)-1};
 	struct keys *keys = NULL;
 	const char *why;
+	fds_standard();
 	int r = parse(argc, argv, &o);
 
 	if (r >= 0)

@@ -2,6 +2,7 @@
 /* Whatever descriptors a peer sends are ours from then on: those that were not asked for are closed. */
 #include "wire/fds.h"
 #include <errno.h>
+#include <fcntl.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -65,4 +66,15 @@ int fds_receive(int socket, void *p, size_t n, int *fds, unsigned count, int fla
 	while (came)
 		close(fds[--came]);
 	return -EPROTO;
+}
+
+void fds_standard(void)
+{
+	int fd;
+
+	do
+		fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	while (fd >= 0 && fd <= STDERR_FILENO);
+	if (fd >= 0)
+		close(fd);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Descriptors through a unix socket. Thread rule: any thread. */
+/* Descriptors: through a unix socket, and the standard ones. Thread rule: any thread. */
 #pragma once
 #include <stddef.h>
 
@@ -13,3 +13,8 @@ int fds_receive(int socket, void *p, size_t n, int *fds, unsigned count, int fla
 /* The same for a peer that may send fewer, down to none: *came says how many are in fds. -ECONNRESET:
  * the peer has closed the socket. */
 int fds_receive_most(int socket, void *p, size_t n, int *fds, unsigned most, unsigned *came, int flags);
+
+/* For a program of ours, first of all: standard descriptors that were closed when it started are taken, lest
+ * a socket gets such a number and the log goes there. Writing to them fails still, and what the program
+ * executes finds them closed. */
+void fds_standard(void);
