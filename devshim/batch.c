@@ -254,7 +254,7 @@ CUresult cuMemcpy3DBatchAsync(size_t numOps, CUDA_MEMCPY3D_BATCH_OP *opList, siz
 
 /* ---- of managed memory */
 
-#define PIECE 1000u /* operations of one record: its head is limited */
+#define PIECE 250u /* operations of one record: its head is limited, and so are threads' stacks */
 
 enum what { PREFETCH, DISCARD, BOTH };
 

@@ -98,7 +98,7 @@ CUresult put_nodes(struct call *c, const CUgraphNode *nodes, size_t n)
 
 /* Context, function, whether the program has packed the parameters itself, then as a launch without a
  * stream. */
-static CUresult put_kernel(struct call *c, const CUDA_KERNEL_NODE_PARAMS *p, void *room)
+static CUresult put_kernel(struct call *c, const CUDA_KERNEL_NODE_PARAMS *p)
 {
 	CUlaunchConfig k = {.gridDimX = p->gridDimX,
 		.gridDimY = p->gridDimY,
@@ -120,7 +120,7 @@ static CUresult put_kernel(struct call *c, const CUDA_KERNEL_NODE_PARAMS *p, voi
 		return CUDA_ERROR_INVALID_HANDLE;
 	put_bool(&c->out, p->extra);
 	r = put_launch_shape(c, &k, false);
-	return r ? r : put_launch_params(c, f, p->kernelParams, p->extra, room);
+	return r ? r : put_launch_params(c, f, p->kernelParams, p->extra, launch_room());
 }
 
 /* A question about the function comes before the call that needs it is begun. */
@@ -145,7 +145,6 @@ static CUresult begin(struct call *c, unsigned id, const CUDA_KERNEL_NODE_PARAMS
 CUresult cuGraphAddKernelNode_v2(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies,
 	size_t numDependencies, const CUDA_KERNEL_NODE_PARAMS *nodeParams)
 {
-	uint8_t room[LAUNCH_PARAMS];
 	struct call c;
 	CUresult r = begin(&c, CALL_cuGraphAddKernelNode_v2, nodeParams);
 
@@ -157,7 +156,7 @@ CUresult cuGraphAddKernelNode_v2(CUgraphNode *phGraphNode, CUgraph hGraph, const
 		return handle_error(HANDLE_CUgraph);
 	r = put_nodes(&c, dependencies, numDependencies);
 	if (!r)
-		r = put_kernel(&c, nodeParams, room);
+		r = put_kernel(&c, nodeParams);
 	if (r)
 		return r;
 	r = call_wait(&c);
@@ -168,7 +167,6 @@ CUresult cuGraphAddKernelNode_v2(CUgraphNode *phGraphNode, CUgraph hGraph, const
 
 CUresult cuGraphKernelNodeSetParams_v2(CUgraphNode hNode, const CUDA_KERNEL_NODE_PARAMS *nodeParams)
 {
-	uint8_t room[LAUNCH_PARAMS];
 	struct call c;
 	CUresult r = begin(&c, CALL_cuGraphKernelNodeSetParams_v2, nodeParams);
 
@@ -176,7 +174,7 @@ CUresult cuGraphKernelNodeSetParams_v2(CUgraphNode hNode, const CUDA_KERNEL_NODE
 		return r;
 	if (!put_handle(&c, HANDLE_CUgraphNode, hNode))
 		return CUDA_ERROR_INVALID_VALUE;
-	r = put_kernel(&c, nodeParams, room);
+	r = put_kernel(&c, nodeParams);
 	if (r)
 		return r;
 	r = call_wait(&c);
@@ -186,7 +184,6 @@ CUresult cuGraphKernelNodeSetParams_v2(CUgraphNode hNode, const CUDA_KERNEL_NODE
 CUresult cuGraphExecKernelNodeSetParams_v2(
 	CUgraphExec hGraphExec, CUgraphNode hNode, const CUDA_KERNEL_NODE_PARAMS *nodeParams)
 {
-	uint8_t room[LAUNCH_PARAMS];
 	struct call c;
 	CUresult r = begin(&c, CALL_cuGraphExecKernelNodeSetParams_v2, nodeParams);
 
@@ -194,7 +191,7 @@ CUresult cuGraphExecKernelNodeSetParams_v2(
 		return r;
 	if (!put_handle(&c, HANDLE_CUgraphExec, hGraphExec) || !put_handle(&c, HANDLE_CUgraphNode, hNode))
 		return CUDA_ERROR_INVALID_VALUE;
-	r = put_kernel(&c, nodeParams, room);
+	r = put_kernel(&c, nodeParams);
 	if (r)
 		return r;
 	r = call_wait(&c);

@@ -88,7 +88,8 @@ CUresult put_launch_params(struct call *c, const struct function *f, void **para
 		return CUDA_SUCCESS;
 	if (!params || f->bytes > LAUNCH_PARAMS)
 		return CUDA_ERROR_INVALID_VALUE;
-	/* Padding is zeroed, so that equal launches are equal bytes and nothing of this stack leaves. */
+	/* Padding is zeroed, so that equal launches are equal bytes and nothing of an earlier launch leaves.
+	 * */
 	memset(room, 0, f->bytes);
 	for (unsigned i = 0; i < f->nparams; i++) {
 		if (!params[i])
@@ -192,7 +193,6 @@ static bool needs_cluster(const struct function *f, const CUlaunchConfig *k, CUd
 static CUresult launch(unsigned id, const CUlaunchConfig *k, CUfunction h, void **params, void **extra,
 	bool attributes, bool cooperative)
 {
-	uint8_t room[LAUNCH_PARAMS];
 	struct context *ctx;
 	struct call c;
 	CUresult r = context_check(&ctx);
@@ -215,7 +215,7 @@ static CUresult launch(unsigned id, const CUlaunchConfig *k, CUfunction h, void 
 	put_handle(&c, HANDLE_CUfunction, h);
 	r = put_launch_shape(&c, k, attributes);
 	if (!r)
-		r = put_launch_params(&c, f, params, extra, room);
+		r = put_launch_params(&c, f, params, extra, launch_room());
 	if (r)
 		return r;
 	const CUlaunchAttribute coop = {.id = CU_LAUNCH_ATTRIBUTE_COOPERATIVE, .value.cooperative = 1};

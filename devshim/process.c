@@ -19,6 +19,7 @@
 #include "devshim/channel.h"
 #include "devshim/context.h"
 #include "devshim/device.h"
+#include "devshim/launch.h"
 #include "wire/cuda.h"
 #include "wire/frame.h"
 #include "wire/limits.h"
@@ -122,7 +123,7 @@ struct thread *thread_create(void)
 	if (!t)
 		return NULL;
 	t->id = atomic_fetch_add(&threads, 1) + 1;
-	t->out = malloc(sizeof(struct frame) + LIMIT_HEAD);
+	t->out = malloc(sizeof(struct frame) + LIMIT_HEAD + LAUNCH_PARAMS);
 	if (!t->out || (have_key && pthread_setspecific(key, t))) {
 		free(t->out);
 		free(t);

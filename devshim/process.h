@@ -41,7 +41,7 @@ struct thread {
 	bool host_function;         /* runs one: it may not call CUDA */
 	bool exchanged;             /* the thread has sent a record, so its end is told */
 	uint64_t began;             /* when its call did, for hops */
-	uint8_t *out;               /* room for one record: header and head */
+	uint8_t *out;               /* room for one record: header and head, and parameters (launch_room) */
 };
 
 /* The calling thread's state, made at its first use. NULL without memory. */
