@@ -98,6 +98,15 @@ CUresult jit_read(struct jit *j, unsigned n, const CUjit_option *options, void *
 	return CUDA_SUCCESS;
 }
 
+static void write_line(struct jit *j, const char *line)
+{
+	if (!j || !j->error || !j->error_size)
+		return;
+	size_t have = strnlen(j->error, j->error_size);
+	if (have < j->error_size)
+		snprintf(j->error + have, j->error_size - have, "%s%s", have ? "\n" : "", line);
+}
+
 void jit_error(struct jit *j, const char *fmt, ...)
 {
 	char line[1024];
@@ -106,11 +115,19 @@ void jit_error(struct jit *j, const char *fmt, ...)
 	vsnprintf(line, sizeof line, fmt, ap);
 	va_end(ap);
 	log_warning("%s", line);
-	if (!j || !j->error || !j->error_size)
-		return;
-	size_t have = strnlen(j->error, j->error_size);
-	if (have < j->error_size)
-		snprintf(j->error + have, j->error_size - have, "%s%s", have ? "\n" : "", line);
+	write_line(j, line);
+}
+
+void jit_wrong(struct jit *j, unsigned long line, const char *fmt, ...)
+{
+	const char *input = j && j->input && *j->input ? j->input : "application ptx input";
+	char text[1024];
+	va_list ap;
+	va_start(ap, fmt);
+	vsnprintf(text, sizeof text, fmt, ap);
+	va_end(ap);
+	jit_error(j, "ptxas %s, line %lu; error   : %s", input, line, text);
+	write_line(j, "ptxas fatal   : Ptx assembly aborted due to errors");
 }
 
 void jit_end(struct jit *j)

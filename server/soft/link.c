@@ -55,7 +55,7 @@ CUresult cuLinkCreate(unsigned n, CUjit_option *options, void **values, CUlinkSt
 
 /* Each text of an input is checked alone now, so that an error comes with the input that it is in. What it
  * lacks may be in an input to come. */
-static CUresult check(struct link *l, unsigned from, const char *name)
+static CUresult check(struct link *l, unsigned from)
 {
 	CUresult r = CUDA_SUCCESS;
 	for (unsigned t = from; !r && t < l->image.count; t++) {
@@ -67,8 +67,7 @@ static CUresult check(struct link *l, unsigned from, const char *name)
 		if (r && error.unresolved)
 			r = CUDA_SUCCESS;
 		else if (r)
-			jit_error(&l->jit, "%s, line %u; error   : %s", name && *name ? name : "input", error.line,
-				error.text);
+			jit_wrong(&l->jit, error.line, "%s", error.text);
 		else
 			r = module_acceptable(m, &unused, &l->jit);
 		engine_module_unload(m);
@@ -119,7 +118,9 @@ static CUresult add(struct link *l, CUjitInputType type, const void *data, size_
 	CUresult r = type == CU_JIT_INPUT_LIBRARY || type == CU_JIT_INPUT_OBJECT
 			     ? archive_add(&l->image, data, size, capability, &l->jit)
 			     : image_add(&l->image, data, size, capability, &l->jit);
-	r = r ? r : check(l, before, name);
+	l->jit.input = name;
+	r = r ? r : check(l, before);
+	l->jit.input = NULL;
 	if (r)
 		image_shrink(&l->image, before);
 	jit_end(&l->jit);

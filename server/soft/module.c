@@ -73,11 +73,8 @@ static bool acceptable(const struct engine_function_info *f, struct jit *jit)
 	for (const char *next, *p = f->uncovered; p; p = next) {
 		if (!opcode_known(p)) {
 			const char *at = strstr(p, " at line ");
-			jit_error(jit,
-				"application ptx input, line %lu; error   : entry %s: %.*s is no "
-				"PTX instruction",
-				at ? strtoul(at + strlen(" at line "), NULL, 10) : 0, f->name,
-				(int)strcspn(p, ", "), p);
+			jit_wrong(jit, at ? strtoul(at + strlen(" at line "), NULL, 10) : 0,
+				"entry %s: %.*s is no PTX instruction", f->name, (int)strcspn(p, ", "), p);
 			return false;
 		}
 		next = strstr(p, ", ");
@@ -105,8 +102,7 @@ CUresult module_load(
 		struct engine_error error = {0};
 		int r = engine_module_load((const char *const *)im->text, im->size, im->count, &code, &error);
 		if (r && error.line)
-			jit_error(
-				jit, "application ptx input, line %u; error   : %s", error.line, error.text);
+			jit_wrong(jit, error.line, "%s", error.text);
 		else if (r)
 			jit_error(jit, "ptx: %s", error.text);
 		pthread_mutex_lock(&soft.lock);

@@ -218,11 +218,12 @@ static void wall_time(void)
 	v[2] = (void *)sizeof log;
 	IS(cuModuleLoadDataEx(&m, PTX_HEAD ".visible .entry k() {\n wrong.u32; }", 3, o, v),
 		CUDA_ERROR_INVALID_PTX);
-	CHECK(strstr(log, "application ptx input, line 5; error   : ") == log);
+	CHECK(strstr(log, "ptxas application ptx input, line 5; error   : ") == log);
+	CHECK(strstr(log, "\nptxas fatal   : Ptx assembly aborted due to errors"));
 	v[2] = (void *)sizeof log;
 	IS(cuModuleLoadDataEx(&m, PTX_HEAD ".visible .entry k() {\n\n mov.u32 %r0, 1; }", 3, o, v),
 		CUDA_ERROR_INVALID_PTX);
-	CHECK(strstr(log, "application ptx input, line 6; error   : ") == log);
+	CHECK(strstr(log, "ptxas application ptx input, line 6; error   : ") == log);
 }
 
 static unsigned told;
