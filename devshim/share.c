@@ -176,12 +176,12 @@ void share_note_types(CUmemGenericAllocationHandle h, unsigned types)
 	while ((t = *at) && t->handle != h)
 		at = &t->next;
 	if (t && !types) {
-		*at = t->next;
+		__atomic_store_n(at, t->next, __ATOMIC_RELAXED);
 		free(t);
 	} else if (types) {
 		if (!t && (t = calloc(1, sizeof *t))) {
 			t->next = typed;
-			typed = t;
+			__atomic_store_n(&typed, t, __ATOMIC_RELAXED);
 		}
 		if (t)
 			*t = (struct typed){t->next, h, types};

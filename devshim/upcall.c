@@ -7,6 +7,7 @@
 #include "devshim/upcall.h"
 #include <errno.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
@@ -52,7 +53,7 @@ static struct {
 	bool started;
 	struct turns foreign, own;
 	bool over;                  /* the session: nothing is run any more */
-	uint16_t printed;           /* OUTPUT frames written, as in REPLY's `call` */
+	_Atomic uint16_t printed;   /* OUTPUT frames written, as in REPLY's `call` */
 	uint64_t last;
 	struct function *bucket[BUCKETS];
 } upcall = {.lock = PTHREAD_MUTEX_INITIALIZER, .printed_more = PTHREAD_COND_INITIALIZER,
@@ -306,7 +307,7 @@ bool upcall_inside(void) { return inside; }
 
 void upcall_drain_output(uint16_t sent)
 {
-	if (__builtin_expect(__atomic_load_n(&upcall.printed, __ATOMIC_RELAXED) == sent, 1) || inside)
+	if (__builtin_expect(atomic_load_explicit(&upcall.printed, memory_order_acquire) == sent, 1) || inside)
 		return;
 	uncancelled state = uncancelled_begin();
 	int saved = errno;
