@@ -26,10 +26,10 @@
 static bool lacks[CALL_COUNT];
 static bool traced;
 
-/* Names for the log when a post fails: which call had the number. Racy on purpose, only ever read for the
- * log. */
+/* Names for the log when a post fails: which call had the number, as the number shifted by 16 bits and the
+ * call; a later record of another thread may have taken its place. */
 #define RECENT 4096
-static struct { uint64_t seq; unsigned id; } recent[RECENT];
+static _Atomic uint64_t recent[RECENT];
 
 CUresult call_begin(struct call *c, unsigned id)
 {
@@ -82,8 +82,7 @@ static void fill(struct record *r, struct call *c, struct thread *t, enum frame_
 static void sent(struct call *c, const struct record *r)
 {
 	c->seq = r->seq;
-	recent[r->seq % RECENT].seq = r->seq;
-	recent[r->seq % RECENT].id = c->id;
+	atomic_store_explicit(&recent[r->seq % RECENT], r->seq << 16 | c->id, memory_order_relaxed);
 	if (__builtin_expect(hops_on, 0)) {
 		hops_note(HOP_CALL, r->seq, thread_cached->began);
 		if (r->kind == FRAME_POST)
@@ -135,8 +134,9 @@ CUresult call_post(struct call *c)
 
 static void note_failed_post(uint32_t seq, CUresult code)
 {
-	unsigned id = recent[seq % RECENT].id;
-	bool known = (uint32_t)recent[seq % RECENT].seq == seq && id < CALL_COUNT;
+	uint64_t last = atomic_load_explicit(&recent[seq % RECENT], memory_order_relaxed);
+	unsigned id = last & UINT16_MAX;
+	bool known = (uint32_t)(last >> 16) == seq && id < CALL_COUNT;
 	log_warning("%s, record %u, failed: %d", known ? call_names[id].name : "a call", seq, code);
 }
 

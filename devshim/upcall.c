@@ -307,7 +307,8 @@ bool upcall_inside(void) { return inside; }
 
 void upcall_drain_output(uint16_t sent)
 {
-	if (__builtin_expect(atomic_load_explicit(&upcall.printed, memory_order_acquire) == sent, 1) || inside)
+	bool all = atomic_load_explicit(&upcall.printed, memory_order_acquire) == sent;
+	if (__builtin_expect(all, 1) || inside)
 		return;
 	uncancelled state = uncancelled_begin();
 	int saved = errno;
