@@ -15,11 +15,9 @@ void settings_init(struct function_settings *s)
 size_t function_shared_most(const struct function *f)
 {
 	size_t fixed = engine_function_info(f->code)->shared_bytes;
-	if (f->settings.dynamic_shared >= 0)
-		return (size_t)f->settings.dynamic_shared > SHARED_BLOCK ? (size_t)f->settings.dynamic_shared
-		       : fixed < SHARED_BLOCK                            ? SHARED_BLOCK - fixed
-									 : 0;
-	return fixed < SHARED_BLOCK ? SHARED_BLOCK - fixed : 0;
+	size_t without = fixed < SHARED_BLOCK ? SHARED_BLOCK - fixed : 0;
+	int asked = f->settings.dynamic_shared;
+	return asked >= 0 && (size_t)asked > without ? (size_t)asked : without;
 }
 
 CUresult function_attribute(const struct engine_function *code, const struct function_settings *s,
@@ -223,8 +221,8 @@ static size_t shared_taken(const struct model *m, size_t bytes)
 /* What a multiprocessor of 228 KiB lets be shared memory; the rest is cache. */
 static const unsigned carveouts[] = {0, 8, 16, 32, 64, 100, 132, 164, 196, 228};
 
-/* Bytes of shared memory where a function prefers a part in percent: the least step that has it and one block.
- * Smaller devices have a prefix of the steps. */
+/* Bytes of shared memory where a function prefers a part in percent: the least step that has it and one
+ * block. Smaller devices have a prefix of the steps. */
 static size_t carved(const struct model *m, int percent, size_t block)
 {
 	size_t most = (size_t)m->shared;

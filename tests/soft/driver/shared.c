@@ -49,6 +49,12 @@ int main(void)
 	OK(cuLaunchKernel(vector, 1, 1, 1, 1, 1, 1, 28, NULL, params, NULL)); /* its last word is beyond */
 	OK(cuMemcpyDtoH_v2(got, out, sizeof(got)));
 	CHECK(got[0] == 21);
+	/* What was asked for counts beside what the kernel has anyway, also where both exceed 48 KiB together
+	 * only. */
+	IS(cuLaunchKernel(sized, 1, 1, 1, 128, 1, 1, 48 << 10, NULL, params, NULL), CUDA_ERROR_INVALID_VALUE);
+	OK(cuFuncSetAttribute(sized, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, 48 << 10));
+	OK(cuLaunchKernel(sized, 1, 1, 1, 128, 1, 1, 48 << 10, NULL, params, NULL));
+	OK(cuCtxSynchronize());
 	at = 128; /* another unit */
 	OK(cuLaunchKernel(vector, 1, 1, 1, 1, 1, 1, 28, NULL, params, NULL));
 	IS(cuCtxSynchronize(), CUDA_ERROR_ILLEGAL_ADDRESS);
