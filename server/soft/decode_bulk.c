@@ -50,7 +50,7 @@ static bool bulk(struct decoder *d)
 	static const uint8_t known[] = {MOD_ASYNC, MOD_BULK, MOD_REDUCE, MOD_TENSOR, MOD_BYTES,
 		MOD_BULK_GROUP, MOD_MULTICAST, MOD_L2HINT, MOD_TILE, MOD_G1D, MOD_G2D, MOD_G3D, MOD_G4D,
 		MOD_G5D, MOD_ADD, MOD_MIN, MOD_MAX, MOD_INC, MOD_DEC, MOD_AND, MOD_OR, MOD_XOR, MOD_NOFTZ,
-		MOD_CP_MASK, MOD_GATHER4, MOD_SCATTER4};
+		MOD_CP_MASK, MOD_GATHER4, MOD_SCATTER4, MOD_IM2COL, MOD_IM2COL_STORE};
 	const struct ptx_insn *i = d->i;
 	const struct ptx_mnem *m = i->m;
 	struct bulk_op *x = arena_alloc(d->m->arena, sizeof *x);
@@ -64,14 +64,17 @@ static bool bulk(struct decoder *d)
 		.tensor = has(d, MOD_TENSOR),
 		.rows = has(d, MOD_GATHER4) || has(d, MOD_SCATTER4),
 		.store = m->space[0] == SP_GLOBAL,
+		.pixels = has(d, MOD_IM2COL) || has(d, MOD_IM2COL_STORE),
+		.offset = {NONE, NONE, NONE},
 		.dimensions = (uint8_t)dimensions(d)};
 	x->reduce = (uint8_t)reduction(d);
 	x->type = m->types[0];
 	unsigned at = x->tensor ? 2 : 3; /* operands so far */
-	bool barrier = has(d, MOD_BYTES);
+	bool barrier = has(d, MOD_BYTES), offsets = has(d, MOD_IM2COL);
 	if ((x->reduce != 0) != reduce || x->tensor != (x->dimensions != 0) ||
 		barrier == has(d, MOD_BULK_GROUP) || (many && x->store) ||
-		i->nop != at + barrier + many + masked + has(d, MOD_L2HINT) ||
+		i->nop != at + barrier + offsets + many + masked + has(d, MOD_L2HINT) ||
+		(x->pixels && (x->dimensions < 3 || x->rows || has(d, MOD_TILE) || x->store == offsets)) ||
 		(masked && (x->tensor || !x->store || reduce)) ||
 		(x->rows && (x->dimensions != 2 || reduce)) || (has(d, MOD_GATHER4) && x->store) ||
 		(has(d, MOD_SCATTER4) && !x->store) ||
@@ -96,8 +99,13 @@ static bool bulk(struct decoder *d)
 	if (barrier)
 		x->barrier = generic_address(d, &i->op[at],
 			m->space[0] == SP_CLUSTER && m->space[1] == SP_GLOBAL ? SP_CLUSTER : m->space[0]);
+	const struct ptx_operand *from_pixel = &i->op[at + 1];
+	if (offsets && (from_pixel->kind != OP_VEC || from_pixel->addr || from_pixel->n != x->dimensions - 2u))
+		return false;
+	for (unsigned k = 0; offsets && k < from_pixel->n; k++)
+		x->offset[k] = source(d, &from_pixel->vec[k], T_U16, 4);
 	if (many)
-		x->mask = source(d, &i->op[at + 1], T_U16, 4);
+		x->mask = source(d, &i->op[at + 1 + offsets], T_U16, 4);
 	if (masked) /* behind the hint */
 		x->bytes_mask = source(d, &i->op[i->nop - 1], T_U16, 4);
 	emit_x(d, x_bulk)->p = x;

@@ -90,11 +90,29 @@ static void outside(const struct tensor_map *t, uint8_t *to)
 		memcpy(to, nan + 8 - t->element, t->element);
 }
 
+/* Copies one element, which is `far` in global memory, if it is in the tensor, and element e of what begins at `shared`. */
+static int element(struct warp *w, const struct op *o, uint32_t l, const struct tensor_map *t, uint64_t far, bool in, uint64_t e,
+	uint64_t shared, uint64_t base)
+{
+	const struct bulk_op *x = o->p;
+	uint64_t near = base + swizzled(t, shared - base + e * t->element);
+	if (in)
+		return move(w, o, l, t->type, x->store ? far : near, x->store ? near : far, t->element);
+	if (x->store)
+		return 0;
+	if (!reaches(w, near, t->element))
+		return ILLEGAL_ADDRESS;
+	if (!check_on() || check_inside(w, o, l, near, t->element, CHECK_WRITE))
+		outside(t, (uint8_t *)near);
+	else if (w->event == EV_FAULT)
+		return w->fault;
+	return 0;
+}
+
 /* Copies the box at `c` to or from `shared`, an address in the window that begins at `base`. */
 static int box(struct warp *w, const struct op *o, uint32_t l, const struct tensor_map *t, const int32_t *c,
 	uint64_t shared, uint64_t base, uint64_t *bytes)
 {
-	const struct bulk_op *x = o->p;
 	uint64_t count = 1, n[5] = {1, 1, 1, 1, 1}, i[5] = {0};
 	for (unsigned k = 0; k < t->dimensions; k++) {
 		n[k] = (t->box[k] + t->step[k] - 1u) / t->step[k];
@@ -104,26 +122,57 @@ static int box(struct warp *w, const struct op *o, uint32_t l, const struct tens
 		return ILLEGAL_INSTRUCTION;
 	*bytes = count * t->element;
 	for (uint64_t e = 0; e < count; e++) {
-		uint64_t far = t->address, near = base + swizzled(t, shared - base + e * t->element);
+		uint64_t far = t->address;
 		bool in = true;
 		for (unsigned k = 0; k < t->dimensions; k++) {
 			int64_t at = c[k] + (int64_t)(i[k] * t->step[k]);
 			in &= at >= 0 && at <= t->size[k];
 			far += (uint64_t)at * (k ? t->stride[k - 1] : t->element);
 		}
-		int r = 0;
-		if (in)
-			r = move(w, o, l, t->type, x->store ? far : near, x->store ? near : far, t->element);
-		else if (!x->store && !reaches(w, near, t->element))
-			r = ILLEGAL_ADDRESS;
-		else if (!x->store && (!check_on() || check_inside(w, o, l, near, t->element, CHECK_WRITE)))
-			outside(t, (uint8_t *)near);
-		else if (!x->store && w->event == EV_FAULT)
-			r = w->fault;
+		int r = element(w, o, l, t, far, in, e, shared, base);
 		if (r)
 			return r;
 		for (unsigned k = 0; k < t->dimensions && ++i[k] == n[k]; k++)
 			i[k] = 0;
+	}
+	return 0;
+}
+
+/* Copies `count` pixels from c on: along a line from its first place to its last, then along the next line, and on into the
+ * next image. */
+static int pixels(struct warp *w, const struct op *o, uint32_t l, const struct tensor_map *t, const int32_t *c, uint64_t shared,
+	uint64_t base, uint64_t *bytes)
+{
+	const struct bulk_op *x = o->p;
+	unsigned last = t->dimensions - 1u;
+	int64_t at[5], offset[5] = {0};
+	for (unsigned k = 0; k <= last; k++) {
+		at[k] = c[k];
+		if (k && k < last && x->offset[k - 1] != UINT32_MAX)
+			offset[k] = REG(w, uint32_t, x->offset[k - 1])[l] & 0xffff;
+	}
+	*bytes = (uint64_t)t->count * t->channels * t->element;
+	for (uint64_t p = 0; p < t->count; p++) {
+		uint64_t far = t->address;
+		bool in = true;
+		for (unsigned k = 1; k <= last; k++) {
+			int64_t place = at[k] + offset[k];
+			in &= place >= 0 && place <= t->size[k];
+			far += (uint64_t)place * t->stride[k - 1];
+		}
+		for (uint64_t i = 0; i < t->channels; i++) {
+			int64_t channel = c[0] + (int64_t)i;
+			int r = element(w, o, l, t, far + (uint64_t)channel * t->element,
+				in && channel >= 0 && channel <= t->size[0], p * t->channels + i, shared, base);
+			if (r)
+				return r;
+		}
+		unsigned k = 1;
+		while (k < last && (at[k] += t->step[k]) > (int64_t)t->size[k] + t->upper[k - 1]) {
+			at[k] = t->lower[k - 1];
+			k++;
+		}
+		at[last] += k == last;
 	}
 	return 0;
 }
@@ -133,7 +182,8 @@ static bool sensible(const struct tensor_map *t, const struct bulk_op *x)
 	bool steps = true;
 	for (unsigned k = 0; k < x->dimensions; k++)
 		steps &= t->step[k] != 0;
-	return t->magic == TENSOR_MAP_MAGIC && t->dimensions == x->dimensions && steps && !t->interleaved && t->element <= 8 &&
+	return t->magic == TENSOR_MAP_MAGIC && t->dimensions == x->dimensions && steps && !t->interleaved &&
+	       t->pixels == x->pixels && t->element <= 8 &&
 	       t->element && (!t->swizzle || (t->swizzle >= 5 && t->swizzle <= 7)) &&
 	       ptx_type_bytes(t->type) == t->element && (!x->reduce || t->element >= 2);
 }
@@ -160,6 +210,8 @@ static int copy(struct warp *w, const struct op *o, uint32_t l, uint64_t to, uin
 		return ILLEGAL_INSTRUCTION;
 	if (shared & (ALIGN - 1))
 		return MISALIGNED_ADDRESS;
+	if (x->pixels)
+		return pixels(w, o, l, &t, c, shared, base, bytes);
 	if (!x->rows)
 		return box(w, o, l, &t, c, shared, base, bytes);
 	uint64_t sum = 0;

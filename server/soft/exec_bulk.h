@@ -15,10 +15,12 @@ struct bulk_op {
 	bool tensor, store; /* store: from shared to global memory */
 	bool rows; /* four rows of a tensor, each with a coordinate of its own */
 	uint8_t dimensions, reduce, type; /* reduce: ATOM_... + 1; 0: a copy */
+	bool pixels; /* a tensor of images, pixel by pixel */
 	uint32_t at[5]; /* slots of coordinates */
+	uint32_t offset[3]; /* slots: what is added to those of a pixel; UINT32_MAX: nothing */
 };
 
-/* A tensor's map, 128 bytes that cuTensorMapEncodeTiled makes; only this device reads it. */
+/* A tensor's map, 128 bytes that cuTensorMapEncodeTiled and its like make; only this device reads it. */
 #define TENSOR_MAP_MAGIC 0x70616d74u
 struct tensor_map {
 	uint32_t magic;
@@ -30,6 +32,9 @@ struct tensor_map {
 	uint8_t step[5];
 	uint8_t type; /* enum ptx_type */
 	uint8_t interleaved; /* what no copy knows */
+	bool pixels; /* of images: channels, one to three dimensions of pixels, images */
+	int16_t lower[3], upper[3]; /* where in an image the pixels begin, and how far from its end the last one is */
+	uint16_t channels, count; /* of a pixel, of pixels that one copy takes */
 };
 enum { TENSOR_MAP_BYTES = 128 };
 _Static_assert(sizeof(struct tensor_map) <= TENSOR_MAP_BYTES, "it is a CUtensorMap");

@@ -34,6 +34,7 @@ $(A)/obj/%.o: tests/apps/%.cu tests/apps/app.h
 	$(NVCC) $(NVFLAGS) $(or $(CODE_FOR),-arch=$(APP_ARCH)) -c -o $@ $< $(filter -I%,$(shell bash tests/apps/libs.sh $(CUDA) flags $*))
 $(addprefix $(A)/obj/,$(addsuffix .o,$(shell grep -l libs.h tests/apps/*.cu | xargs -n 1 basename -s .cu))): tests/apps/libs.h
 $(A)/obj/wgmma.o: CODE_FOR = -gencode arch=compute_90a,code=compute_90a
+$(A)/obj/im2col.o: CODE_FOR = -gencode arch=compute_90,code=compute_90
 $(A)/obj/ptds.o: NVEXTRA = --default-stream per-thread
 $(A)/devicequery: STATIC_LIBS = -L$(CUDA)/lib64/stubs -lcuda
 $(filter-out $(A)/rdc $(A)/cdp $(A)/cdpgraphs,$(filter-out %.shared %.fat %.plain,$(runtime))): $(A)/%: $(A)/obj/%.o

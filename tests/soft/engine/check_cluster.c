@@ -105,6 +105,19 @@ static const char text[] =
 	" cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [tile],[%d1,{%r1,%r2}],[bar];\n"
 	"W: mbarrier.try_wait.parity.shared.b64 %p2,[bar],0; @!%p2 bra W;\n cp.async.bulk.global.shared::cta.bulk_group "
 	"[%d0],[tile],2048; cp.async.bulk.commit_group; cp.async.bulk.wait_group 0;\nEND: ret;\n}\n"
+	/* 24 pixels of 8 channels of images, from a pixel on, moved by an offset; and out again into other images */
+	".visible .entry pixels(.param .align 64 .b8 map[128], .param .align 64 .b8 other[128], .param .u64 out, .param .u32 c, .param "
+	".u32 x, .param .u32 y, .param .u32 n, .param .u16 dx, .param .u16 dy)\n{\n .reg .b32 %r<16>; .reg .b16 %h<4>; .reg .b64 "
+	"%d<16>; .reg .pred %p<4>;\n .shared .align 1024 .b8 tile[768]; .shared .align 8 .b64 bar;\n"
+	" ld.param.u64 %d0,[out]; ld.param.u32 %r1,[c]; ld.param.u32 %r2,[x]; ld.param.u32 %r3,[y]; ld.param.u32 %r4,[n];\n"
+	" ld.param.u16 %h1,[dx]; ld.param.u16 %h2,[dy]; mov.b64 %d1,map; cvta.param.u64 %d1,%d1; mov.b64 %d3,other; cvta.param.u64 "
+	"%d3,%d3;\n mbarrier.init.shared.b64 [bar],1; mbarrier.arrive.expect_tx.shared.b64 %d2,[bar],768;\n"
+	" cp.async.bulk.tensor.4d.shared::cluster.global.im2col.mbarrier::complete_tx::bytes "
+	"[tile],[%d1,{%r1,%r2,%r3,%r4}],[bar],{%h1,%h2};\n"
+	"W: mbarrier.try_wait.parity.shared.b64 %p2,[bar],0; @!%p2 bra W;\n"
+	" cp.async.bulk.global.shared::cta.bulk_group [%d0],[tile],768;\n"
+	" cp.async.bulk.tensor.4d.global.shared::cta.im2col_no_offs.bulk_group [%d3,{%r1,%r2,%r3,%r4}],[tile];\n"
+	" cp.async.bulk.commit_group; cp.async.bulk.wait_group 0; ret;\n}\n"
 	/* rows y, y + 3, y + 6 and y + 9 from column x on, and back to rows 20 further */
 	".visible .entry rows(.param .align 64 .b8 map[128], .param .u64 out, .param .u32 x, .param .u32 y)\n{\n .reg .b32 %r<40>; "
 	".reg .b64 %d<16>; .reg .pred %p<4>;\n .shared .align 1024 .b8 tile[512]; .shared .align 8 .b64 bar;\n"
@@ -274,6 +287,71 @@ static void tensor(uint32_t *in, uint32_t *out, unsigned swizzle, unsigned fill,
 		expect("what no box covers", i, in[i], before[i]);
 }
 
+/* Images of 5 lines of 7 pixels of 16 channels. The pixels that a copy goes through are listed line by line first. */
+static void pixels(uint32_t *in, uint32_t *out, unsigned step_x, unsigned step_y, unsigned from, unsigned dx, unsigned dy)
+{
+	enum { CHANNELS = 16, WIDTH = 7, HEIGHT = 5, IMAGES = 3, TAKEN = 8, COUNT = 24, FIRST = 4, LX = -1, LY = 0, UX = -2, UY = -1 };
+	enum { WORDS = CHANNELS * WIDTH * HEIGHT * IMAGES };
+	static int place[1024][3];
+	uint32_t *other = out + 4096;
+	struct {
+		_Alignas(64) struct tensor_map map;
+		char rest[128 - sizeof(struct tensor_map)];
+		struct tensor_map other;
+		char more[128 - sizeof(struct tensor_map)];
+		uint64_t out;
+		int32_t c, x, y, n;
+		uint16_t dx, dy;
+	} p = {.map = {.magic = TENSOR_MAP_MAGIC,
+		       .dimensions = 4,
+		       .element = 4,
+		       .type = T_U32,
+		       .address = (uint64_t)in,
+		       .stride = {CHANNELS * 4, CHANNELS * WIDTH * 4, CHANNELS * WIDTH * HEIGHT * 4},
+		       .size = {CHANNELS - 1, WIDTH - 1, HEIGHT - 1, IMAGES - 1},
+		       .step = {1, (uint8_t)step_x, (uint8_t)step_y, 1, 1},
+		       .pixels = true,
+		       .lower = {LX, LY},
+		       .upper = {UX, UY},
+		       .channels = TAKEN,
+		       .count = COUNT},
+		.out = (uint64_t)out,
+		.c = FIRST,
+		.dx = (uint16_t)dx,
+		.dy = (uint16_t)dy};
+	unsigned n = 0;
+	for (int image = 0; image < 2 * IMAGES; image++)
+		for (int y = LY; y <= HEIGHT - 1 + UY; y += (int)step_y)
+			for (int x = LX; x <= WIDTH - 1 + UX; x += (int)step_x, n++) {
+				place[n][0] = x;
+				place[n][1] = y;
+				place[n][2] = image;
+			}
+	p.other = p.map;
+	p.other.address = (uint64_t)other;
+	p.x = place[from][0];
+	p.y = place[from][1];
+	p.n = place[from][2];
+	for (unsigned i = 0; i < WORDS; i++) {
+		in[i] = i * 3 + 1;
+		other[i] = 0;
+	}
+	expect("pixels", from, (uint32_t)launch("pixels", 1, 1, 1, 1, 1, &p), 0);
+	static uint32_t want[WORDS];
+	memset(want, 0, sizeof want);
+	for (unsigned i = 0; i < COUNT * TAKEN; i++) {
+		const int *at = place[from + i / TAKEN];
+		int x = at[0] + (int)dx, y = at[1] + (int)dy, c = FIRST + (int)(i % TAKEN);
+		bool inside = x >= 0 && x < WIDTH && y >= 0 && y < HEIGHT && at[2] < IMAGES;
+		uint32_t v = inside ? in[((at[2] * HEIGHT + y) * WIDTH + x) * CHANNELS + c] : 0;
+		expect("pixels", i, out[i], v);
+		if (at[0] >= 0 && at[0] < WIDTH && at[2] < IMAGES)
+			want[((at[2] * HEIGHT + at[1]) * WIDTH + at[0]) * CHANNELS + c] = v;
+	}
+	for (unsigned i = 0; i < WORDS; i++)
+		expect("pixels put back", i, other[i], want[i]);
+}
+
 /* Four rows of 32 words of a tensor of 90 by 50. */
 static void rows(uint32_t *in, uint32_t *out)
 {
@@ -341,6 +419,8 @@ int main(int argc, char **argv)
 		for (unsigned k = 0; k < 5; k++)
 			tensor(in, out, swizzle, k & 1, at[k][0], at[k][1]);
 	rows(in, out);
+	for (unsigned k = 0; k < 24; k++)
+		pixels(in, out, 1 + k % 2, 1 + k / 2 % 2, k * 2, k % 3, k % 4);
 	printf("clusters and bulk copies: %u of %u checks as they should be\n", checks - failures, checks);
 	engine_module_unload(module);
 	return failures != 0;
