@@ -166,7 +166,7 @@ void connection_ready(struct pending_table *t, struct pending *p)
 	else if (!listener.snapshot_there ||
 			(p->preamble.flags & PREAMBLE_MONITOR && listener.monitor_fd < 0))
 		pending_refuse(p, CUDA_ERROR_MPS_SERVER_NOT_READY, "the server's driver is not ready");
-	else if (unauthenticated() + pending_count(&listener.pending) > LIMIT_PENDING)
+	else if (unauthenticated() >= LIMIT_PENDING)
 		pending_refuse(p, CUDA_ERROR_MPS_MAX_CLIENTS_REACHED,
 				"too many connections wait for authentication");
 	else if (p->preamble.flags & PREAMBLE_MONITOR) {

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The first 24 bytes of a connection, read without ever blocking the listener: a peer that sends nothing
- * costs one of LIMIT_PENDING places for TIME_PREAMBLE. A refusal is said in clear (FRAME_BYE); closing a
- * socket with unread bytes would reset the connection and take the BYE with it, so a refused one lingers
- * until the peer closes.
+ * costs one of LIMIT_PENDING places for TIME_PREAMBLE, or until so many more have come: a client says its
+ * preamble at once, so those that hold all places keep nobody else out. A refusal is said in clear
+ * (FRAME_BYE); closing a socket with unread bytes would reset the connection and take the BYE with it, so a
+ * refused one lingers until the peer closes.
  *
  * Thread rule: the listener's only thread. */
 #include "server/pending.h"
@@ -50,15 +51,6 @@ void pending_close(struct pending *p)
 	p->fd = -1;
 }
 
-int pending_count(const struct pending_table *t)
-{
-	int n = 0;
-
-	for (int i = 0; i < LIMIT_PENDING; i++)
-		n += t->place[i].fd >= 0;
-	return n;
-}
-
 static void peer_text(int fd, bool local, char *out, size_t cap)
 {
 	struct sockaddr_storage a;
@@ -79,17 +71,15 @@ static void peer_text(int fd, bool local, char *out, size_t cap)
 
 void pending_add(struct pending_table *t, int fd, bool local)
 {
-	struct pending *p = NULL;
+	struct pending *p = &t->place[0];
 
-	for (int i = 0; i < LIMIT_PENDING && !p; i++)
-		if (t->place[i].fd < 0)
+	for (int i = 1; i < LIMIT_PENDING && p->fd >= 0; i++)
+		if (t->place[i].fd < 0 || t->place[i].deadline < p->deadline)
 			p = &t->place[i];
-	if (!p) {
-		if (may_log())
-			log_warning("connection dropped: %d wait for authentication", LIMIT_PENDING);
-		close(fd);
-		return;
-	}
+	if (p->fd >= 0 && !p->refused && may_log())
+		log_warning("connection from %s dropped: %d more came before its preamble", p->peer,
+			LIMIT_PENDING);
+	pending_close(p);
 	*p = (struct pending){.fd = fd, .local = local, .deadline = transport_now_ms() + TIME_PREAMBLE};
 	peer_text(fd, local, p->peer, sizeof p->peer);
 }

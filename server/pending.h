@@ -27,7 +27,7 @@ struct pending_table {
 };
 
 void pending_init(struct pending_table *t);
-/* Takes over fd; closes it with a log line when all places are taken. */
+/* Takes over fd. When all places are taken, the one that is over first makes room, with a log line. */
 void pending_add(struct pending_table *t, int fd, bool local);
 /* Entries for poll(2), of which there is room for LIMIT_PENDING; index[i] says whose the i-th is. Lowers
  * *timeout_ms to the nearest deadline. */
@@ -35,7 +35,6 @@ int pending_poll(struct pending_table *t, struct pollfd *p, int *index, int *tim
 /* After poll: an entry that has something, and the ones past their deadline. */
 void pending_event(struct pending_table *t, int place);
 void pending_expire(struct pending_table *t);
-int pending_count(const struct pending_table *t);
 /* Says BYE in clear, logs, and closes once the peer has read it. */
 void pending_refuse(struct pending *p, CUresult code, const char *text);
 void pending_close(struct pending *p);

@@ -29,7 +29,8 @@
 #define LIMIT_SNAPSHOT      (64u << 10)     /* bytes of a snapshot */
 #define LIMIT_THREADS       4096            /* live application threads of a session */
 #define LIMIT_HANDLES       (1u << 22)      /* live handles of a session */
-#define LIMIT_PENDING       64              /* connections that have not authenticated */
+#define LIMIT_PENDING       64              /* connections without a preamble; and sessions that have not
+                                             * authenticated */
 #define LIMIT_SESSIONS      128             /* sessions of one server */
 #define LIMIT_SHARED        8192            /* handles that the sessions of a server show each other */
 #define LIMIT_SHARED_EACH   1024            /* those of one session, and descriptors of one mount */

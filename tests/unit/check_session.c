@@ -506,7 +506,7 @@ static const struct bad {
 	{{.kind = FRAME_WAIT, .thread = 0, .seq = 3}, "no thread"},
 	{{.kind = FRAME_POST, .thread = 1, .seq = 3, .head_len = LIMIT_HEAD + 1}, "head too long"},
 	{{.kind = FRAME_POST, .thread = 1, .seq = 3, .bulk_len = UINT64_MAX}, "bulk too long"},
-	{{.kind = FRAME_POST, .thread = 1, .seq = 3, .flags = 0x40}, "unknown flags"},
+	{{.kind = FRAME_POST, .thread = 1, .seq = 3, .flags = 0x80}, "unknown flags"},
 	{{.kind = FRAME_GET_SNAPSHOT}, "in a session"},
 	{{.kind = FRAME_POST, .thread = 1, .seq = 3, .call = CALL_cuMemAlloc_v2},
 			"malformed call of cuMemAlloc_v2"},
