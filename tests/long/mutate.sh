@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # limit: 14400
 # Damaged inputs under the address and undefined-behaviour sanitizers: MUTATE_COUNT (1000000) PTX texts, read, decoded and run, and
-# as many images (fat binaries, wrappers, inputs of the linker), loaded, linked and run. No crash, none that takes more than a second,
+# as many images (fat binaries, wrappers, inputs of the linker), loaded, linked and run. No crash, none that takes more than three seconds,
 # bounded memory. MUTATE_FIRST (0) is the number of the first one: other numbers are other inputs.
 . "$(dirname "$0")/../e2e/lib.sh"
 requires make
