@@ -332,6 +332,27 @@ static bool is_there(const struct relay *r, const struct look *l)
 	return l->c && ((l->takes && channel_has_news(l->c)) || (l->stalled && !inbound_stalled(r)));
 }
 
+/* Takes or gives back the right to look long for an answer. The thread's own. */
+static void await_long(struct relay *r, bool want)
+{
+	if (want == r->awaits_long)
+		return;
+	if (want)
+		r->awaits_long = spin_await_begin();
+	else
+		spin_await_end(), r->awaits_long = false;
+}
+
+/* There was something to do: until when more is looked for. Long where the program waits for an answer, for it
+ * looks for it, too. Under the lock. */
+static void look_on(struct relay *r)
+{
+	if (!spin_us())
+		return;
+	await_long(r, r->waiting_count && r->channel && channel_is_used(r->channel));
+	r->spin_until = clock_us() + (r->awaits_long ? spin_await_us() : spin_us());
+}
+
 /* Waits for what there is to do: for a while it looks, at shared memory too, then it sleeps. */
 static int await_events(struct relay *r, struct pollfd *p, const struct look *l, int timeout)
 {
@@ -344,6 +365,7 @@ static int await_events(struct relay *r, struct pollfd *p, const struct look *l,
 		}
 	if (n)
 		return n;
+	await_long(r, false);
 	if (l->c)
 		channel_sleeps(l->c, true);
 	if (!is_there(r, l))
@@ -380,6 +402,7 @@ static bool turn(struct relay *r)
 	int n = 0;
 	if (!pending)
 		n = await_events(r, p, &look, timeout);
+	bool busy = false;
 	if (n < 0 && errno != EINTR)
 		log_warning("session %u: poll: %m", r->id);
 	if (p[1].revents) {
@@ -387,8 +410,7 @@ static bool turn(struct relay *r)
 		if (read(r->wake_fd, &count, sizeof(count)) < 0 && errno != EAGAIN)
 			log_warning("session %u: eventfd: %m", r->id);
 		/* Who brings bytes to send brings more. */
-		if (spin_us())
-			r->spin_until = clock_us() + spin_us();
+		busy = true;
 	}
 	if (p[3].revents) {
 		if (!channel_came(r->channel, r->pid, r->uid))
@@ -399,8 +421,6 @@ static bool turn(struct relay *r)
 	bool came = false;
 	if ((events & POLLIN) && (pending || p[0].revents & (POLLIN | POLLHUP | POLLERR)))
 		came = inbound_receive(r);
-	if (came && spin_us())
-		r->spin_until = clock_us() + spin_us();
 
 	uint64_t late = now + (uint64_t)timeout + LATE_MS;
 	pthread_mutex_lock(&r->lock);
@@ -414,9 +434,10 @@ static bool turn(struct relay *r)
 		relay_fail(r, ESHUTDOWN, &a);
 	}
 	if (!r->error && !r->closing) {
-		if (outbound_drain(r, &a, spin_us() ? LINGER_NS : 0) && spin_us())
-			r->spin_until = clock_us() + spin_us();
+		busy |= outbound_drain(r, &a, spin_us() ? LINGER_NS : 0);
 		outbound_flush(r, &a);
+		if (came || busy)
+			look_on(r);
 		expire(r, now, &a);
 		heartbeat(r, now, &a);
 		check_stall(r, now, &a);
@@ -468,6 +489,7 @@ static void *session_main(void *arg)
 	if (connect_server(r))
 		while (turn(r))
 			;
+	await_long(r, false);
 	answers_init(&a);
 	pthread_mutex_lock(&r->lock);
 	relay_fail(r, r->closing ? ECONNABORTED : ECONNRESET, &a);

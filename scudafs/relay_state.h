@@ -109,6 +109,7 @@ struct relay {
 	struct direct direct;
 	bool bulky;                 /* the last frame was such a one: the next is, too, as a rule */
 	uint64_t spin_until;        /* us: what is expected comes so soon that sleeping is not worth it */
+	bool awaits_long;           /* one of the few that look long for an answer */
 	uint64_t misfit;            /* ms, since when the server waits for what we have given; 0: it does not */
 	uint64_t looked, acked, ping_at, pings, paused_at;
 };

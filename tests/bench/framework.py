@@ -32,7 +32,7 @@ def tell(name, value):
 
 def measure(name, step, scale, n, warm=3, per=1):
     """Time of one of n steps, in 1/scale seconds, and its round trips; a step counts for `per` of what is named. Device work is included."""
-    n = max(n // 4, 2) if quick else n
+    n = max(n // 2, 2) if quick else n
     for _ in range(warm):
         step()
     torch.cuda.synchronize()
