@@ -235,6 +235,17 @@ CUresult cuCtxPopCurrent_v2(CUcontext *pctx)
 	return CUDA_SUCCESS;
 }
 
+/* The first version leaves a context that somebody has attached to. */
+CUresult cuCtxPopCurrent(CUcontext *pctx)
+{
+	struct context *c = process_check() ? NULL : context_current();
+	if (!c || c->primary || c->users < 2)
+		return cuCtxPopCurrent_v2(pctx);
+	if (pctx)
+		*pctx = c->handle;
+	return CUDA_SUCCESS;
+}
+
 /* ---- primary contexts */
 
 static CUresult primary_of(CUdevice dev, struct context **out)
@@ -300,6 +311,7 @@ CUresult cuDevicePrimaryCtxRelease_v2(CUdevice dev)
 		mirror_drop_owner(c->handle);
 		r = remote_cuDevicePrimaryCtxRelease_v2(dev);
 		atomic_store(&c->alive, false);
+		atomic_store(&c->flags, 0); /* a driver forgets them, too */
 	}
 	pthread_mutex_unlock(&context_lock);
 	if (last)
@@ -322,8 +334,13 @@ CUresult cuDevicePrimaryCtxReset_v2(CUdevice dev)
 		mirror_drop_owner(c->handle);
 		r = remote_cuDevicePrimaryCtxRelease_v2(dev);
 		was = r == CUDA_SUCCESS;
-		if (was)
+		if (was) {
 			atomic_store(&c->alive, false);
+			atomic_store(&c->flags, 0);
+		}
+	} else if (atomic_load(&c->flags)) {
+		r = remote_cuDevicePrimaryCtxSetFlags_v2(dev, 0);
+		atomic_store(&c->flags, 0);
 	}
 	pthread_mutex_unlock(&context_lock);
 	if (was)
@@ -331,7 +348,8 @@ CUresult cuDevicePrimaryCtxReset_v2(CUdevice dev)
 	return r;
 }
 
-/* The first versions: a release of what nobody holds is none, and flags go with a reset. */
+/* The first versions: a release of what nobody holds is none, a reset is a user's, too, and flags are not set
+ * of an active one. */
 CUresult cuDevicePrimaryCtxRelease(CUdevice dev)
 {
 	CUresult r = cuDevicePrimaryCtxRelease_v2(dev);
@@ -341,7 +359,23 @@ CUresult cuDevicePrimaryCtxRelease(CUdevice dev)
 CUresult cuDevicePrimaryCtxReset(CUdevice dev)
 {
 	CUresult r = cuDevicePrimaryCtxReset_v2(dev);
-	return r ? r : cuDevicePrimaryCtxSetFlags_v2(dev, CU_CTX_SCHED_AUTO);
+	if (r)
+		return r;
+	pthread_mutex_lock(&context_lock);
+	struct context *c = context_primary(dev);
+	if (c->users)
+		c->users--;
+	pthread_mutex_unlock(&context_lock);
+	return r;
+}
+
+CUresult cuDevicePrimaryCtxSetFlags(CUdevice dev, unsigned int flags)
+{
+	struct context *c;
+	CUresult r = primary_of(dev, &c);
+	if (!r && atomic_load(&c->alive))
+		r = CUDA_ERROR_PRIMARY_CONTEXT_ACTIVE;
+	return r ? r : cuDevicePrimaryCtxSetFlags_v2(dev, flags);
 }
 
 CUresult cuDevicePrimaryCtxSetFlags_v2(CUdevice dev, unsigned int flags)
@@ -461,6 +495,19 @@ CUresult cuCtxDestroy_v2(CUcontext ctx)
 		pop(t);
 	died(c);
 	return r;
+}
+
+/* The first version: not while it is on another thread's stack, or somebody has attached to it. */
+CUresult cuCtxDestroy(CUcontext ctx)
+{
+	struct thread *t = process_check() ? NULL : thread_self();
+	struct context *c = t ? context_find(ctx) : NULL;
+	unsigned here = c && t->current == c;
+	for (unsigned i = 0; c && i < t->depth; i++)
+		here += t->stack[i] == c;
+	if (c && (atomic_load(&c->stacked) > here || c->users > 1))
+		return CUDA_ERROR_INVALID_CONTEXT;
+	return cuCtxDestroy_v2(ctx);
 }
 
 struct context *context_of_green(CUcontext h, CUdevice device)

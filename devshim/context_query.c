@@ -119,7 +119,7 @@ CUresult cuCtxGetFlags(unsigned int *flags)
 		return r;
 	if (!flags)
 		return CUDA_ERROR_INVALID_VALUE;
-	*flags = atomic_load_explicit(&c->flags, memory_order_relaxed);
+	*flags = atomic_load_explicit(&c->flags, memory_order_relaxed) | (c->primary ? CU_CTX_MAP_HOST : 0);
 	return CUDA_SUCCESS;
 }
 

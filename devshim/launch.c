@@ -126,13 +126,13 @@ static bool shape_fits(const struct function *f, const CUlaunchConfig *k, CUdevi
 
 /* Code may ask for blocks of one shape, and no attribute tells. So the first launch of a function waits, and
  * the first in another shape: when both are taken, all are. What a driver took is noted for the next program.
- * Returns the shape, or 0 when it is known. */
+ * Blocks of one thread are always taken, as an H200 was seen to. Returns the shape, or 0 when it is known. */
 static uint32_t doubtful_shape(const struct function *f, const CUlaunchConfig *k)
 {
 	uint32_t shape = SHAPE(k->blockDimX, k->blockDimY, k->blockDimZ),
 		 known = atomic_load_explicit(&f->shape, memory_order_relaxed);
 
-	return known == shape || known == SHAPE_ANY ? 0 : shape;
+	return known == shape || known == SHAPE_ANY || shape == SHAPE(1, 1, 1) ? 0 : shape;
 }
 
 static bool cluster_fits(const CUlaunchConfig *k, unsigned x, unsigned y, unsigned z)

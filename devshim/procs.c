@@ -34,7 +34,7 @@ const struct proc *proc_find(const char *base, int version, cuuint64_t flags,
 			CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND;
 	for (; i < proc_count && strcmp(procs[i].base, base) == 0; i++) {
 		const struct proc *p = &procs[i];
-		if (p->version > version)
+		if ((unsigned)p->version > (unsigned)version) /* of a negative one a driver thinks so */
 			continue;
 		if (p->flavour == FLAVOUR_PTDS)
 			ptds = !ptds || p->version >= ptds->version ? p : ptds;

@@ -763,8 +763,8 @@ CUresult cuGraphicsResourceGetMappedPointer(CUdeviceptr_v1 *pDevPtr, unsigned in
 		CUgraphicsResource resource)
 		UNSUPPORTED("graphics and video interoperability") GIVES(CUDA_ERROR_INVALID_HANDLE)
 		ANYTIME SINCE(3000);
-CUresult cuCtxDestroy(CUcontext ctx) SAME(cuCtxDestroy_v2) SINCE(2000);
-CUresult cuCtxPopCurrent(CUcontext *pctx) SAME(cuCtxPopCurrent_v2) SINCE(2000);
+CUresult cuCtxDestroy(CUcontext ctx) LOCAL SINCE(2000);
+CUresult cuCtxPopCurrent(CUcontext *pctx) LOCAL SINCE(2000);
 CUresult cuCtxPushCurrent(CUcontext ctx) LOCAL SINCE(2000);
 CUresult cuStreamDestroy(CUstream hStream) SAME(cuStreamDestroy_v2) SINCE(2000);
 CUresult cuEventDestroy(CUevent hEvent) SAME(cuEventDestroy_v2) SINCE(2000);
@@ -772,8 +772,7 @@ CUresult cuEventElapsedTime(float *pMilliseconds, CUevent hStart, CUevent hEnd)
 		SAME(cuEventElapsedTime_v2) SINCE(2000);
 CUresult cuDevicePrimaryCtxRelease(CUdevice dev) LOCAL SINCE(7000);
 CUresult cuDevicePrimaryCtxReset(CUdevice dev) LOCAL SINCE(7000);
-CUresult cuDevicePrimaryCtxSetFlags(CUdevice dev, unsigned int flags)
-		SAME(cuDevicePrimaryCtxSetFlags_v2) SINCE(7000);
+CUresult cuDevicePrimaryCtxSetFlags(CUdevice dev, unsigned int flags) LOCAL SINCE(7000);
 CUresult cuDeviceGetUuid(CUuuid *uuid, CUdevice dev) SAME(cuDeviceGetUuid_v2) SINCE(9020);
 CUresult cuMemcpyHtoD_v2(CUdeviceptr dstDevice, const void *srcHost, size_t ByteCount)
 		HAND SYNCS SINCE(3020) PTDS(7000);

@@ -249,8 +249,22 @@ CUresult cuCtxPushCurrent(CUcontext h)
 	CUresult r = floating(h);
 	return r ? r : cuCtxPushCurrent_v2(h);
 }
+/* The first version leaves a context that somebody has attached to. */
 CUresult cuCtxPopCurrent(CUcontext *out)
 {
+	CUcontext now;
+	CUresult r = cuCtxGetCurrent(&now);
+	if (r)
+		return r;
+	{
+		guarded g = enter();
+		const struct context *c = object_find(now, KIND_CONTEXT);
+		if (c && !c->primary && c->retains > 1) {
+			if (out)
+				*out = now;
+			return CUDA_SUCCESS;
+		}
+	}
 	return cuCtxPopCurrent_v2(out);
 }
 
@@ -323,7 +337,9 @@ static CUresult context_end(struct guard *g, struct context *c)
 	if (t->depth && t->stack[t->depth - 1] == c->object.handle && !c->primary)
 		stack_pop(t);
 	context_empty(c);
-	if (!c->primary)
+	if (c->primary)
+		c->flags = CU_CTX_SCHED_AUTO;
+	else
 		object_close(&c->object);
 	object_unref(c);
 	guard_leave(g);
@@ -348,9 +364,23 @@ CUresult cuCtxDestroy_v2(CUcontext h)
 		return CUDA_ERROR_CONTEXT_IS_DESTROYED;
 	return context_end(&g, c);
 }
+/* The first version: not while it is on another thread's stack, or somebody has attached to it. */
+static CUresult of_this_thread(CUcontext h)
+{
+	guarded g = enter();
+	if (g.error)
+		return g.error;
+	const struct thread *t = thread_self();
+	const struct context *c = object_find(h, KIND_CONTEXT);
+	unsigned here = 0;
+	for (unsigned i = 0; c && i < t->depth; i++)
+		here += t->stack[i] == c->object.handle;
+	return c && (c->stacked > here || c->retains > 1) ? CUDA_ERROR_INVALID_CONTEXT : CUDA_SUCCESS;
+}
 CUresult cuCtxDestroy(CUcontext h)
 {
-	return cuCtxDestroy_v2(h);
+	CUresult r = of_this_thread(h);
+	return r ? r : cuCtxDestroy_v2(h);
 }
 
 CUresult cuCtxAttach(CUcontext *out, unsigned flags)
@@ -427,6 +457,7 @@ CUresult cuDevicePrimaryCtxReset_v2(CUdevice device)
 	struct context *c = context_primary(device);
 	if (!c)
 		return CUDA_ERROR_INVALID_DEVICE;
+	c->flags = CU_CTX_SCHED_AUTO;
 	return c->active ? context_end(&g, c) : CUDA_SUCCESS; /* its users stay */
 }
 
@@ -443,15 +474,31 @@ CUresult cuDevicePrimaryCtxSetFlags_v2(CUdevice device, unsigned flags)
 	c->flags = flags;
 	return CUDA_SUCCESS;
 }
-/* The first version: flags go, too. */
+/* The first version: one user goes, too. */
 CUresult cuDevicePrimaryCtxReset(CUdevice device)
 {
 	CUresult r = cuDevicePrimaryCtxReset_v2(device);
-	return r ? r : cuDevicePrimaryCtxSetFlags_v2(device, CU_CTX_SCHED_AUTO);
+	if (r)
+		return r;
+	guarded g = enter();
+	struct context *c = context_primary(device);
+	if (!g.error && c->retains)
+		c->retains--;
+	return r;
+}
+/* The first version: not while it is active. */
+static CUresult inactive(CUdevice device)
+{
+	guarded g = enter();
+	if (g.error)
+		return g.error;
+	const struct context *c = context_primary(device);
+	return c && c->active ? CUDA_ERROR_PRIMARY_CONTEXT_ACTIVE : CUDA_SUCCESS;
 }
 CUresult cuDevicePrimaryCtxSetFlags(CUdevice device, unsigned flags)
 {
-	return cuDevicePrimaryCtxSetFlags_v2(device, flags);
+	CUresult r = inactive(device);
+	return r ? r : cuDevicePrimaryCtxSetFlags_v2(device, flags);
 }
 
 CUresult cuDevicePrimaryCtxGetState(CUdevice device, unsigned *flags, int *active)

@@ -41,7 +41,7 @@ CUresult cuCtxGetFlags(unsigned *flags)
 		return g.error;
 	if (!flags)
 		return CUDA_ERROR_INVALID_VALUE;
-	*flags = g.context->flags;
+	*flags = g.context->flags | (g.context->primary ? CU_CTX_MAP_HOST : 0);
 	return CUDA_SUCCESS;
 }
 

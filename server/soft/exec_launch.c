@@ -316,6 +316,7 @@ static int verify(const struct engine_launch *e, uint64_t *blocks, struct engine
 	const struct engine_function_info *info = engine_function_info(e->function);
 	uint64_t threads = 1;
 	unsigned in_cluster = 1;
+	bool exact = true;
 	*blocks = 1;
 	for (int k = 0; k < 3; k++) {
 		if (!e->block[k] || !e->grid[k] || e->block[k] > MAX_THREADS ||
@@ -325,10 +326,9 @@ static int verify(const struct engine_launch *e, uint64_t *blocks, struct engine
 			return INVALID_CLUSTER_SIZE;
 		in_cluster *= e->cluster[k];
 		threads *= e->block[k];
-		if (info->required[0] && info->required[k] != e->block[k])
-			return INVALID_VALUE;
+		exact &= !info->required[0] || info->required[k] == e->block[k];
 	}
-	if (threads > MAX_THREADS || (info->param_bytes && !e->params))
+	if (threads > MAX_THREADS || (!exact && threads > 1) || (info->param_bytes && !e->params))
 		return INVALID_VALUE;
 	if (info->uncovered) {
 		snprintf(error->text, sizeof error->text, "%.80s: this device lacks %.120s", info->name,

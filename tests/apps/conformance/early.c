@@ -139,7 +139,7 @@ static void devices(void)
 	SAY("found %d", f != NULL);
 	ASK(getProcAddress("cuLaunchKernelEx", &f, 11000, 0));
 	ASK(getProcAddress("cuMemAlloc", &f, -1, 0));
-	ASK(cuGetExportTable(&table, &unknown));
+	VARY(cuGetExportTable(&table, &unknown)); /* ours tells which of a real one it lacks: none is there */
 }
 
 /* By itself: a driver may crash. */
