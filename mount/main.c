@@ -23,6 +23,8 @@ static const struct command commands[] = {
 		"  -o allow_other     other users of this machine may use the mount too\n"
 		"  -o compress=HOW    LZ4 to the server: auto (to other hosts, while it helps),\n"
 		"                     on, off\n"
+		"  -o connections=N   a second connection for large copies: auto (where it is\n"
+		"                     faster), 1 (never), 2 (always)\n"
 		"  -o channel=fuse    programs share no memory with the daemon\n"
 		"  -o log=FILE        append the daemon's log to FILE\n"
 		"  -f, --foreground   stay in the foreground and log on standard error\n"},

@@ -10,7 +10,7 @@
 
 #define DEFAULT_PORT "9710"
 
-enum kind { KEY, LOG_FILE, COMPRESS, ALLOW_OTHER, CHANNEL, FUSE, IGNORED };
+enum kind { KEY, LOG_FILE, COMPRESS, CONNECTIONS, ALLOW_OTHER, CHANNEL, FUSE, IGNORED };
 
 static const struct option_name {
 	const char *name;
@@ -20,6 +20,7 @@ static const struct option_name {
 	{"key", KEY, true},
 	{"log", LOG_FILE, true},
 	{"compress", COMPRESS, true},
+	{"connections", CONNECTIONS, true},
 	{"allow_other", ALLOW_OTHER, false},
 	{"channel", CHANNEL, true},
 	{"ro", FUSE, false},
@@ -106,16 +107,31 @@ static int add_fuse(struct options *o, const char *word)
 	return 0;
 }
 
+/* The number of the value among three words, -1: none. */
+static int word_of(const char *const words[3], const char *value)
+{
+	for (int i = 0; i < 3; i++)
+		if (!strcmp(value, words[i]))
+			return i;
+	return -1;
+}
+
 static int set_compress(struct options *o, const char *value)
 {
 	static const char *const words[] = {"auto", "on", "off"};
+	int i = word_of(words, value);
 
-	for (int i = 0; i < 3; i++)
-		if (!strcmp(value, words[i])) {
-			o->compress = (enum compress)i;
-			return 0;
-		}
-	return fail(EXIT_USAGE, "compress=%s: it is auto, on or off", value);
+	o->compress = (enum compress)i;
+	return i >= 0 ? 0 : fail(EXIT_USAGE, "compress=%s: it is auto, on or off", value);
+}
+
+static int set_connections(struct options *o, const char *value)
+{
+	static const char *const words[] = {"auto", "1", "2"};
+	int i = word_of(words, value);
+
+	o->connections = (enum connections)i;
+	return i >= 0 ? 0 : fail(EXIT_USAGE, "connections=%s: it is auto, 1 or 2", value);
 }
 
 static int parse_word(struct options *o, const char *word, bool sloppy)
@@ -135,6 +151,7 @@ static int parse_word(struct options *o, const char *word, bool sloppy)
 		switch (names[i].kind) {
 		case KEY: return set_path(&o->key_file, value);
 		case COMPRESS: return set_compress(o, value);
+		case CONNECTIONS: return set_connections(o, value);
 		case LOG_FILE: return set_path(&o->log_file, value);
 		case ALLOW_OTHER: o->allow_other = true; return 0;
 		case CHANNEL:
@@ -149,7 +166,7 @@ static int parse_word(struct options *o, const char *word, bool sloppy)
 		      : fail(EXIT_USAGE,
 				"there is no option '%.*s' (known: key=FILE, allow_other, "
 				"log=FILE, channel=fuse, "
-				"compress=auto|on|off, and "
+				"compress=auto|on|off, connections=auto|1|2, and "
 				"those of mount(8))",
 				(int)n, word);
 }

@@ -12,6 +12,7 @@ struct options {
 	char *key_file, *log_file; /* absolute, owned, or NULL */
 	char fuse[256]; /* options for libfuse, comma separated */
 	bool allow_other, no_channel;
+	enum connections connections;
 	enum compress { COMPRESS_AUTO, COMPRESS_ON, COMPRESS_OFF } compress;
 };
 

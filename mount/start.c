@@ -72,6 +72,7 @@ static struct mount_options daemon_options(const struct options *o, const char *
 		.session_flags = o->compress == COMPRESS_ON   ? PREAMBLE_PACK_ALWAYS
 				 : o->compress == COMPRESS_OFF ? 0
 							       : PREAMBLE_PACK,
+		.connections = o->connections,
 		.fuse_options = o->fuse,
 		.allow_other = o->allow_other,
 		.no_channel = o->no_channel,

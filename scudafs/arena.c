@@ -18,6 +18,7 @@ struct arena {
 	struct ring_control *control;
 	int fd;
 	uint64_t taken, sent;
+	struct stretch { struct arena *of; bool done; } stretch[RING_BULKS];
 	_Atomic uint64_t seen;          /* `given` when the last arena_take found no more */
 };
 
@@ -77,11 +78,18 @@ void arena_look_again(struct arena *a)
 	atomic_store_explicit(&a->seen, a->taken, memory_order_relaxed);
 }
 
-/* The last reference to a stretch goes when its bytes have been sent, or with the session: in their order. */
+/* The last reference to a stretch goes when its bytes have been sent, or with the session. By two connections
+ * they may go in another order; what is told is how many are sent without a gap. */
 static void stretch_sent(void *arg)
 {
-	struct arena *a = arg;
-	atomic_store_explicit(&a->control->sent, ++a->sent, memory_order_release);
+	struct stretch *s = arg;
+	struct arena *a = s->of;
+	s->done = true;
+	while ((s = &a->stretch[a->sent % RING_BULKS])->done) {
+		s->done = false;
+		a->sent++;
+	}
+	atomic_store_explicit(&a->control->sent, a->sent, memory_order_release);
 }
 
 const char *arena_take(struct arena *a, uint64_t *last, struct buffer **bytes)
@@ -97,7 +105,9 @@ const char *arena_take(struct arena *a, uint64_t *last, struct buffer **bytes)
 		if (b.batch <= *last)
 			return "a stretch's batch was there already";
 		if (b.batch == *last + 1) {
-			*bytes = buffer_elsewhere(a->memory + b.at, b.len, stretch_sent, a);
+			struct stretch *s = &a->stretch[a->taken % RING_BULKS];
+			s->of = a;
+			*bytes = buffer_elsewhere(a->memory + b.at, b.len, stretch_sent, s);
 			if (!*bytes)
 				return "no memory";
 			a->taken++;

@@ -82,6 +82,19 @@ struct buffer *buffer_copy(const void *p, size_t n)
 	return b;
 }
 
+static void part_done(void *whole)
+{
+	buffer_unref(whole);
+}
+
+struct buffer *buffer_part(struct buffer *b, size_t from, size_t n)
+{
+	struct buffer *part = buffer_elsewhere(b->data + b->off + from, n, part_done, b);
+	if (part)
+		buffer_ref(b);
+	return part;
+}
+
 struct buffer *buffer_ref(struct buffer *b)
 {
 	atomic_fetch_add_explicit(&b->refs, 1, memory_order_relaxed);

@@ -33,6 +33,8 @@ struct queue {
 struct buffer *buffer_create(size_t n);
 /* n bytes that lie elsewhere, of any number; `done` is called when the last reference goes. */
 struct buffer *buffer_elsewhere(const uint8_t *p, size_t n, void (*done)(void *arg), void *arg);
+/* n bytes of b from byte `from` of its bytes in use on, which keep b. NULL when there is no memory. */
+struct buffer *buffer_part(struct buffer *b, size_t from, size_t n);
 struct buffer *buffer_copy(const void *p, size_t n);
 struct buffer *buffer_ref(struct buffer *b);
 void buffer_unref(struct buffer *b);    /* NULL is fine */

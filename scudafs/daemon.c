@@ -197,6 +197,7 @@ static int serve(const struct mount_options *o, struct credential *credential)
 	struct ops_options options = {
 		.credential = credential,
 		.flags = o->session_flags,
+		.connections = o->connections,
 		.owner = getuid(),
 		.allow_other = o->allow_other,
 		.ready = ready,

@@ -4,6 +4,7 @@
 #pragma once
 #include <stdbool.h>
 #include <stddef.h>
+#include "scudafs/relay.h"
 
 struct mount_options {
 	const char *const *servers; /* as stream_connect takes them; GPUs are numbered in this order */
@@ -11,6 +12,7 @@ struct mount_options {
 	const char *mountpoint;
 	const char *key_file;       /* NULL: clear connections */
 	unsigned session_flags;     /* of the preambles of sessions: PREAMBLE_PACK, ... */
+	enum connections connections;
 	const char *fuse_options;   /* further -o options for libfuse, comma separated; NULL or "": none */
 	bool foreground;            /* keep the terminal, session and working directory of the caller */
 	bool no_channel;            /* programs get no shared memory */

@@ -272,6 +272,7 @@ static void open_session(fuse_req_t req, fuse_ino_t ino, unsigned server, const 
 		.address = tree_server_address(server),
 		.credential = options.credential,
 		.flags = options.flags,
+		.connections = options.connections,
 		.node = ino,
 		.server = server,
 		.pid = ctx->pid,

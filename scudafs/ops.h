@@ -6,6 +6,7 @@
 #include <fuse_lowlevel.h>
 #include <stdbool.h>
 #include <sys/types.h>
+#include "scudafs/relay.h"
 
 struct credential;
 
@@ -13,6 +14,7 @@ struct credential;
 struct ops_options {
 	struct credential *credential;
 	unsigned flags;             /* of the preambles of sessions */
+	enum connections connections;
 	uid_t owner;
 	bool allow_other;
 	/* The kernel has answered: the tree is usable. */

@@ -60,6 +60,8 @@ static const char *note_frame(struct relay *r, const struct frame *f)
 	const char *why = NULL;
 	if (frame_check(f, true, &why))
 		return why;
+	if (f->flags & FRAME_STRIPED)
+		return "a flag that is not the program's";
 	hop(HOP_MOUNT_TAKEN, f->seq);
 	switch (f->kind) {
 	case FRAME_HELLO:
@@ -82,15 +84,19 @@ static const char *note_frame(struct relay *r, const struct frame *f)
 }
 
 /* Follows n bytes of the ordered stream. Returns NULL, or what is wrong with them; *boundary: the first
- * place between two records, n + 1 if none. */
-static const char *follow(struct relay *r, const uint8_t *p, size_t n, size_t *boundary)
+ * place between two records, n + 1 if none. `own`: NULL, or the same bytes, which are ours to change; then a
+ * record of which the whole header is there may go by two connections. */
+static const char *follow(struct relay *r, const uint8_t *p, uint8_t *own, size_t n, size_t *boundary)
 {
 	struct scan *s = &r->out;
 	*boundary = at_boundary(s) ? 0 : n + 1;
 	for (size_t at = 0; at < n;) {
 		size_t part = n - at;
 		if (s->left) {
-			part = part < s->left ? part : s->left;
+			/* A striped bulk comes as stretches alone. */
+			if (s->left <= r->second.left)
+				return "bytes of a bulk that comes another way";
+			part = part < s->left - r->second.left ? part : s->left - r->second.left;
 			s->left -= part;
 		} else {
 			size_t need = sizeof(s->header) - s->have;
@@ -101,6 +107,8 @@ static const char *follow(struct relay *r, const uint8_t *p, size_t n, size_t *b
 				const char *why = note_frame(r, &s->header);
 				if (why)
 					return why;
+				if (own && part == sizeof(s->header) && second_takes(r, &s->header))
+					own[at + offsetof(struct frame, flags)] |= FRAME_STRIPED;
 				s->have = 0;
 				s->left = s->header.head_len + s->header.bulk_len;
 			}
@@ -145,10 +153,10 @@ static size_t wrote(struct relay *r, ssize_t n)
 }
 
 /* Room has come: answers the writers that wait for it. */
-static void release(struct relay *r, struct answers *a)
+void outbound_release(struct relay *r, struct answers *a)
 {
 	relay_tell_until(r, a);
-	while (r->queue.bytes <= LIMIT_QUEUE) {
+	while (relay_queued(r) <= LIMIT_QUEUE) {
 		struct request *q = r->parked;
 		while (q && q->state != PARK_ROOM)
 			q = q->next == r->parked ? NULL : q->next;
@@ -157,6 +165,11 @@ static void release(struct relay *r, struct answers *a)
 		relay_unpark(r, q);
 		answers_add(a, q, (int)q->size);
 	}
+}
+
+void outbound_idle(struct relay *r)
+{
+	second_measure(r, at_boundary(&r->out) && !relay_queued(r));
 }
 
 void outbound_flush(struct relay *r, struct answers *a)
@@ -176,7 +189,8 @@ void outbound_flush(struct relay *r, struct answers *a)
 		size_t n_sent = wrote(r, sent);
 		total += n_sent;
 		queue_consume(&r->queue, n_sent);
-		release(r, a);
+		outbound_idle(r);
+		outbound_release(r, a);
 		if (a->head) {
 			/* The writers that have room now bring the next batch while we write. */
 			pthread_mutex_unlock(&r->lock);
@@ -185,7 +199,7 @@ void outbound_flush(struct relay *r, struct answers *a)
 		}
 	}
 	stop_writing(r);
-	bool more = r->channel && r->queue.bytes <= LIMIT_QUEUE && channel_has_news(r->channel);
+	bool more = r->channel && relay_queued(r) <= LIMIT_QUEUE && channel_has_news(r->channel);
 	if ((r->queue.head || more) && !r->blocked)
 		relay_wake(r);
 }
@@ -257,7 +271,7 @@ static void accept(struct relay *r, struct request *q, struct answers *a)
 {
 	if (r->error)
 		answers_add(a, q, -r->error);
-	else if (r->queue.bytes > LIMIT_QUEUE)
+	else if (relay_queued(r) > LIMIT_QUEUE)
 		relay_park(r, q, PARK_ROOM, a);
 	else
 		answers_add(a, q, (int)q->size);
@@ -310,12 +324,17 @@ static void pass_stretch(struct relay *r, struct buffer *b, struct answers *a)
 	struct buffer *aside;
 	size_t n = b->len;
 	/* Nobody looks at them here, so they must be inside a record. */
-	if (n > r->out.left) {
+	if (n > r->out.left || (r->second.left && r->second.left != r->out.left)) {
 		bad_bytes(r, "a stretch that is not one record's bulk", a);
 		return;
 	}
 	r->out.left -= n;
-	queue_push(&r->queue, buffer_ref(b));
+	if (!r->second.left) {
+		queue_push(&r->queue, buffer_ref(b));
+	} else if (!second_push(r, b)) {
+		relay_fail(r, ENOMEM, a);
+		return;
+	}
 	while (at_boundary(&r->out) && (aside = queue_pop(&r->aside)))
 		queue_push(&r->queue, aside);
 	if (!r->writing && !r->blocked)
@@ -337,7 +356,7 @@ static void take(struct relay *r, struct request *q, const uint8_t *p, size_t n,
 	bool waits = q->wait.seq;
 	r->batch++;
 	r->asks = false;
-	const char *why = follow(r, p, n, &boundary);
+	const char *why = follow(r, p, NULL, n, &boundary);
 	if (why) {
 		bad_bytes(r, why, a);
 		answers_add(a, q, -EPROTO);
@@ -389,14 +408,14 @@ bool outbound_drain(struct relay *r, struct answers *a, unsigned linger)
 	bool any = false;
 	if (!r->channel || !r->up)
 		return false;
-	for (int i = 0; i < TAKES && !r->error && r->queue.bytes <= LIMIT_QUEUE && channel_has_news(r->channel); i++) {
+	for (int i = 0; i < TAKES && !r->error && relay_queued(r) <= LIMIT_QUEUE && channel_has_news(r->channel); i++) {
 		struct buffer *b;
 		size_t boundary;
 		unsigned waits;
 		const char *why = channel_take(r->channel, &r->batch, &b, &waits, linger);
 		r->asks = false;
 		if (!why && b)
-			why = follow(r, b->data, b->len, &boundary);
+			why = follow(r, b->data, b->data, b->len, &boundary);
 		count_waits(r, waits ? waits : r->asks);
 		if (why)
 			bad_bytes(r, why, a);
@@ -411,7 +430,7 @@ bool outbound_drain(struct relay *r, struct answers *a, unsigned linger)
 		take_parked(r, a);
 	}
 	/* Whoever fills the ring faster than we take it must not keep us from all else. */
-	if (!r->error && r->queue.bytes <= LIMIT_QUEUE && channel_has_news(r->channel))
+	if (!r->error && relay_queued(r) <= LIMIT_QUEUE && channel_has_news(r->channel))
 		relay_wake(r);
 	return any;
 }
@@ -544,5 +563,6 @@ void outbound_finish(struct relay *r)
 {
 	queue_clear(&r->queue);
 	queue_clear(&r->aside);
+	queue_clear(&r->second.queue);
 	free(r->waiting);
 }

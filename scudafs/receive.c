@@ -34,20 +34,23 @@ static int on_bye(struct relay *r, const uint8_t *head, size_t n)
 
 /* The server waits for the rest of a record. When there is none, neither here nor on its way, the stream was
  * damaged, and nothing would ever end that. */
-static int on_rest(struct relay *r)
+static int on_rest(struct relay *r, bool by_second)
 {
 	int left = 0;
 	uint64_t now = clock_ms();
 
-	bool ours = r->out.have || r->out.left || r->queue.head;
-
-	if (ours || ioctl(stream_fd(r->stream), SIOCOUTQ, &left) || left)
+	pthread_mutex_lock(&r->lock);
+	bool whole = !r->out.have && !r->out.left;
+	bool stuck = by_second ? second_stuck(r, whole) : whole && !r->queue.head &&
+		!ioctl(stream_fd(r->stream), SIOCOUTQ, &left) && !left;
+	pthread_mutex_unlock(&r->lock);
+	if (!stuck)
 		r->misfit = 0;
 	else if (!r->misfit)
 		r->misfit = now;
 	else if (clock_since(now, r->misfit) >= TIME_DEAD) {
-		log_warning("session %u: %s waits for the rest of a record that it has been given", r->id,
-			r->address);
+		log_warning("session %u: %s waits for the rest of a record that it has been given%s", r->id,
+			r->address, by_second ? " by the second connection" : "");
 		return EPROTO;
 	}
 	return 0;
@@ -57,7 +60,7 @@ static int on_frame(struct relay *r, const struct frame *f, const uint8_t *p, si
 {
 	atomic_fetch_add_explicit(&counters.frames_in, 1, memory_order_relaxed);
 	if (f->kind == FRAME_PONG && f->seq == PONG_REST)
-		return on_rest(r);
+		return on_rest(r, f->ctx == 1);
 	r->misfit = 0;
 	switch (f->kind) {
 	case FRAME_REPLY:
@@ -69,6 +72,8 @@ static int on_frame(struct relay *r, const struct frame *f, const uint8_t *p, si
 		return inbound_upcall(r, f, p, n, b);
 	case FRAME_PONG:
 		return 0;
+	case FRAME_SECOND:
+		return second_answered(r, f);
 	case FRAME_BYE:
 		return on_bye(r, p + sizeof(*f), f->head_len);
 	}

@@ -108,6 +108,7 @@ void relay_fail(struct relay *r, int error, struct answers *a)
 	if (r->error)
 		return;
 	r->error = error;
+	second_wake(r);
 	if (r->channel)
 		channel_fail(r->channel, error);
 	while (r->parked) {
@@ -385,7 +386,7 @@ static bool turn(struct relay *r)
 	bool offer = !over && r->asked && !r->channel;
 	r->asked &= !offer;
 	struct look look = {.c = r->channel && channel_is_used(r->channel) ? r->channel : NULL,
-		.takes = r->queue.bytes <= LIMIT_QUEUE, .stalled = inbound_stalled(r)};
+		.takes = relay_queued(r) <= LIMIT_QUEUE, .stalled = inbound_stalled(r)};
 	uint64_t now = clock_ms();
 	r->paused = !over && (look.stalled || inbound_full(r, now));
 	int timeout = over ? 0 : next_time(r, now), broken = r->broken;
@@ -500,6 +501,7 @@ static void *session_main(void *arg)
 	pthread_mutex_unlock(&r->lock);
 	stream_close(s);
 	answers_send(&a);
+	second_finish(r);
 	log_info("session %u of %s[%d]: over, %llu bytes out, %llu in", r->id, r->command, (int)r->pid,
 		(unsigned long long)atomic_load(&r->bytes_out),
 		(unsigned long long)atomic_load(&r->bytes_in));
@@ -580,6 +582,7 @@ void relay_create(const struct relay_options *o, struct request *q)
 	snprintf(r->address, sizeof(r->address), "%s", o->address);
 	r->credential = o->credential;
 	r->flags = o->flags;
+	r->second.wish = o->connections;
 	r->receive = (uint8_t *)(r + 1);
 	identify(r, o);
 

@@ -47,11 +47,15 @@ struct counters {
 };
 extern struct counters counters;
 
+/* How many connections a session may have: a second one where it is worth it, none, or wherever it can be. */
+enum connections { CONNECTIONS_AUTO, CONNECTIONS_ONE, CONNECTIONS_TWO };
+
 struct relay_options {
 	unsigned id;                /* from relay_new_id */
 	const char *address;        /* all of these are copied */
 	struct credential *credential;      /* NULL: clear */
 	unsigned flags;             /* of the preamble */
+	enum connections connections;
 	uint64_t node;              /* of the opened file, and the number of its server */
 	unsigned server;
 	pid_t pid;                  /* the opener, any thread of it; 0 when not known */

@@ -53,6 +53,27 @@ struct direct {
 	int slot;
 };
 
+/* The second connection, for every second stripe of large bulks (second.c). */
+enum second_state { SECOND_NONE, SECOND_ASKED, SECOND_UP, SECOND_OVER };
+struct second {
+	enum connections wish;
+	enum second_state state;
+	struct share_token token;
+	pthread_t thread;
+	bool started;               /* there is a thread, and wake_fd, an eventfd to wake it with */
+	bool asleep;                /* it is to be woken when something is queued */
+	int wake_fd;
+	_Atomic uint64_t pushed;    /* stripes queued so far */
+	struct stream *stream;      /* while it is up */
+	struct queue queue;         /* taken and not written */
+	uint64_t sent, acked;       /* bytes given to the socket; of them at the peer, when that was looked at */
+	uint64_t left, at;          /* of the striped bulk under way: bytes to come, and that have passed */
+	/* How fast large bulks leave: bytes moved and microseconds so far, when not 0 since a moment and a
+	 * number of bytes; whether the last WINDOW of them was fast enough. */
+	uint64_t moved, busy, since, from;
+	bool fast;
+};
+
 struct answers { struct request *head, **tail; };
 
 struct relay {
@@ -92,6 +113,7 @@ struct relay {
 	uint64_t *waiting;          /* numbers of the records that the server has to answer */
 	unsigned waiting_count, waiting_cap;
 	uint64_t written, alive;    /* bytes given to the socket; when the peer showed life last, ms */
+	struct second second;
 
 	/* from the server */
 	struct queue replies;       /* nobody waited for them yet, or too large for the waiter; tag: seq */
@@ -113,6 +135,9 @@ struct relay {
 	uint64_t misfit;            /* ms, since when the server waits for what we have given; 0: it does not */
 	uint64_t looked, acked, ping_at, pings, paused_at;
 };
+
+/* Bytes taken and not written. */
+static inline size_t relay_queued(const struct relay *r) { return r->queue.bytes + r->second.queue.bytes; }
 
 static inline void answers_init(struct answers *a) { a->head = NULL, a->tail = &a->head; }
 static inline void answers_add(struct answers *a, struct request *q, int r)
@@ -152,6 +177,26 @@ int outbound_aside(struct relay *r, const void *p, size_t n);
 bool outbound_answered(struct relay *r, uint64_t seq);
 bool outbound_awaited(const struct relay *r, uint64_t seq);
 void outbound_finish(struct relay *r);
+/* Something was written: answers those who wait for that. */
+void outbound_release(struct relay *r, struct answers *a);
+/* The same, for the clock of large bulks: nothing may be on its way any more. */
+void outbound_idle(struct relay *r);
+
+/* second.c, under the lock. The header of a record, by whose bulk in the arena the measure of large bulks goes
+ * on: does every second stripe of that go by the second connection? */
+bool second_takes(struct relay *r, const struct frame *f);
+/* Bytes of such a bulk to both connections' queues. False when there is no memory. */
+bool second_push(struct relay *r, struct buffer *b);
+/* Bytes were sent. `idle`: no more are there. */
+void second_measure(struct relay *r, bool idle);
+/* The server says that it waits for bytes of the second connection: has it got, since it said so last, none of
+ * those that are on their way, or, when none are, ought it to have them all (`whole`)? */
+bool second_stuck(struct relay *r, bool whole);
+/* The session is over. */
+void second_wake(struct relay *r);
+/* Without the lock, by the session's thread: the server's answer (0 or an errno), and the end. */
+int second_answered(struct relay *r, const struct frame *f);
+void second_finish(struct relay *r);
 
 /* inbound.c. A whole frame has come, n bytes with its header. `b` holds them, NULL when they lie in the
  * receive buffer; p is NULL when a reply lies in its slot already. Without the lock, by the session's thread.

@@ -22,7 +22,7 @@ static bool acknowledges(struct session *s)
 	int fd = stream_fd(s->stream), domain = 0, unsent = 0;
 	socklen_t n = sizeof domain;
 
-	if (!atomic_load_explicit(&s->body_left, memory_order_relaxed))
+	if (!input_left(s))
 		return false;
 	if (getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &n))
 		return false;

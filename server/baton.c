@@ -171,7 +171,7 @@ static bool run(struct mirror *m)
 		release(m);
 	r = exec_run(x);
 	if (x->bulk_left) {
-		input_skip(x->session, x->bulk_left);
+		input_skip(x->session, &x->frame, x->frame.bulk_len - x->bulk_left, x->bulk_left);
 		x->bulk_left = 0;
 	}
 	if (m->holds)

@@ -84,13 +84,14 @@ bool exec_bulk(struct exec *x, void *p, size_t n)
 		return false;
 	if (!n)
 		return true;
-	x->bulk_left -= n;
 	if (x->aside) {
 		memcpy(p, x->aside, n);
 		x->aside += n;
+		x->bulk_left -= n;
 		return true;
 	}
-	input_take(x->session, p, n);
+	input_bulk(x->session, &x->frame, x->frame.bulk_len - x->bulk_left, p, n);
+	x->bulk_left -= n;
 	if (!x->bulk_left)
 		baton_bulk_taken(x);
 	return true;

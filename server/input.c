@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The connection's bytes become records. Small frames are read many at once; a large bulk goes straight to
- * its place.
+ * its place. Of a striped bulk half comes by the session's second connection (second.c), which is read by the
+ * same rules: what is done with bytes of the one ahead of their turn is done with those of the other. So
+ * neither ever holds up what one connection for all would not have held up.
  *
  * Thread rule: the holder of the baton only. */
 #include <errno.h>
@@ -15,165 +17,218 @@
  * send it all the same; such a frame stands behind all of ours, because a look ahead ends with it. */
 #define FRAME_SCANNED 0
 
-static _Noreturn void ended(struct session *s, ssize_t r)
+static _Noreturn void ended(struct session *s, const struct source *in, ssize_t r)
 {
+	const char *which = in == &s->source[SECOND] ? "second connection" : "connection";
+
 	if (!r)
-		session_lost(s, "the program closed the connection");
-	session_lost(s, "connection: %s", strerror(-(int)r));
+		session_lost(s, "the program closed the %s", which);
+	session_lost(s, "%s: %s", which, strerror(-(int)r));
+}
+
+bool input_open(struct session *s, unsigned source, struct stream *stream)
+{
+	struct source *in = &s->source[source];
+
+	in->bytes = malloc(INPUT_BUFFER);
+	in->cap = INPUT_BUFFER;
+	atomic_store(&in->stream, in->bytes ? stream : NULL);
+	return in->bytes;
+}
+
+uint64_t input_left(const struct session *s)
+{
+	uint64_t n = 0;
+
+	for (unsigned i = 0; i < SOURCES; i++)
+		n += atomic_load_explicit(&s->source[i].left, memory_order_relaxed);
+	return n;
 }
 
 /* The rest of a record comes when the program goes on; meanwhile the mount cannot ask whether we live. */
-static size_t receive(struct session *s, void *p, size_t n)
+static size_t receive(struct session *s, struct source *in, void *p, size_t n)
 {
+	struct stream *stream = in->stream;
 	ssize_t r;
 
 	atomic_store_explicit(&s->receiving, true, memory_order_relaxed);
-	while ((r = stream_read_wait(s->stream, p, n, TIME_LISTEN)) == -ETIMEDOUT) {
+	while ((r = stream_read_wait(stream, p, n, TIME_LISTEN)) == -ETIMEDOUT) {
 		alive_check(s, false);
-		if (s->body_left)
-			send_pong(s, PONG_REST);
+		if (input_left(s))
+			send_pong_rest(s, in - s->source);
 	}
 	atomic_store_explicit(&s->receiving, false, memory_order_relaxed);
 	if (r <= 0)
-		ended(s, r);
+		ended(s, in, r);
 	atomic_fetch_add_explicit(&s->report->bytes_in, r, memory_order_relaxed);
 	return r;
 }
 
 /* input_lock is held, while we wait too: then there is nothing to look ahead at. */
-static void take(struct session *s, uint8_t *to, size_t n)
+static void take(struct session *s, struct source *in, uint8_t *to, size_t n)
 {
 	while (n) {
-		size_t have = s->input_len - s->input_pos;
+		size_t have = in->len - in->pos;
 
 		if (!have && n >= INPUT_BUFFER / 2) {
-			have = receive(s, to, n);
+			have = receive(s, in, to, n);
 		} else {
 			if (!have) {
-				s->input_len = s->input_pos = 0;
-				have = s->input_len = receive(s, s->input, s->input_cap);
+				in->len = in->pos = 0;
+				have = in->len = receive(s, in, in->bytes, in->cap);
 			}
 			if (have > n)
 				have = n;
-			memcpy(to, s->input + s->input_pos, have);
-			s->input_pos += have;
+			memcpy(to, in->bytes + in->pos, have);
+			in->pos += have;
 		}
 		to += have;
 		n -= have;
 	}
 }
 
-void input_take(struct session *s, void *p, size_t n)
+static void take_body(struct session *s, struct source *in, void *p, size_t n)
 {
 	pthread_mutex_lock(&s->input_lock);
-	take(s, p, n);
-	atomic_store_explicit(&s->body_left, s->body_left - n, memory_order_relaxed);
+	take(s, in, p, n);
+	atomic_fetch_sub_explicit(&in->left, n, memory_order_relaxed);
 	pthread_mutex_unlock(&s->input_lock);
+}
+
+void input_take(struct session *s, void *p, size_t n)
+{
+	take_body(s, &s->source[FIRST], p, n);
+}
+
+void input_bulk(struct session *s, const struct frame *f, uint64_t at, void *p, size_t n)
+{
+	uint8_t *to = p;
+
+	if (!(f->flags & FRAME_STRIPED)) {
+		input_take(s, p, n);
+		return;
+	}
+	while (n) {
+		size_t part = STRIPE - at % STRIPE;
+
+		part = part < n ? part : n;
+		take_body(s, &s->source[at / STRIPE % SOURCES], to, part);
+		to += part;
+		at += part;
+		n -= part;
+	}
 }
 
 static void take_header(struct session *s, struct frame *f)
 {
 	pthread_mutex_lock(&s->input_lock);
-	take(s, (uint8_t *)f, sizeof *f);
-	s->body_left = f->head_len + f->bulk_len;
+	take(s, &s->source[FIRST], (uint8_t *)f, sizeof *f);
+	s->source[FIRST].left = frame_inline(f);
+	s->source[SECOND].left = frame_apart(f);
 	pthread_mutex_unlock(&s->input_lock);
 }
 
-void input_skip(struct session *s, uint64_t n)
+void input_skip(struct session *s, const struct frame *f, uint64_t at, uint64_t n)
 {
 	uint8_t waste[4096];
 
-	while (n) {
-		size_t part = n < sizeof waste ? n : sizeof waste;
-
-		input_take(s, waste, part);
-		n -= part;
+	for (size_t part; n; n -= part, at += part) {
+		part = n < sizeof waste ? n : sizeof waste;
+		input_bulk(s, f, at, waste, part);
 	}
 }
 
 bool input_buffered(struct session *s)
 {
+	const struct source *in = &s->source[FIRST];
 	bool there;
 
 	pthread_mutex_lock(&s->input_lock);
-	there = s->input_pos < s->input_len || stream_pending(s->stream);
+	there = in->pos < in->len || stream_pending(s->stream);
 	pthread_mutex_unlock(&s->input_lock);
 	return there;
 }
 
-/* Reads what is there into the room behind input_len. */
-static bool fill(struct session *s)
+/* Reads what is there into the room behind in->len. The end of the second connection counts when bytes of it
+ * are needed. */
+static bool fill(struct session *s, struct source *in)
 {
-	ssize_t r = stream_read(s->stream, s->input + s->input_len, s->input_cap - s->input_len);
+	ssize_t r = stream_read(in->stream, in->bytes + in->len, in->cap - in->len);
 
-	if (r == -EAGAIN)
+	if (r == -EAGAIN || (r <= 0 && in == &s->source[SECOND]))
 		return false;
 	if (r <= 0)
-		ended(s, r);
+		ended(s, in, r);
 	atomic_fetch_add_explicit(&s->report->bytes_in, r, memory_order_relaxed);
-	s->input_len += r;
+	in->len += r;
 	return true;
 }
 
 bool input_there(struct session *s)
 {
+	struct source *in = &s->source[FIRST];
 	bool there;
 
 	pthread_mutex_lock(&s->input_lock);
-	if (s->input_pos == s->input_len)
-		s->input_pos = s->input_len = 0;
-	there = s->input_pos < s->input_len || fill(s);
+	if (in->pos == in->len)
+		in->pos = in->len = 0;
+	there = in->pos < in->len || fill(s, in);
 	pthread_mutex_unlock(&s->input_lock);
 	return there;
 }
 
 /* Room for more bytes to look at; false when LIMIT_QUEUE wait already. */
-static bool make_room(struct session *s)
+static bool make_room(struct source *in)
 {
 	uint8_t *larger;
 
-	if (s->input_pos) {
-		memmove(s->input, s->input + s->input_pos, s->input_len - s->input_pos);
-		s->input_len -= s->input_pos;
-		s->input_pos = 0;
+	if (in->pos) {
+		memmove(in->bytes, in->bytes + in->pos, in->len - in->pos);
+		in->len -= in->pos;
+		in->pos = 0;
 	}
-	if (s->input_len < s->input_cap)
+	if (in->len < in->cap)
 		return true;
-	larger = s->input_cap < LIMIT_QUEUE ? realloc(s->input, 2 * s->input_cap) : NULL;
+	larger = in->cap < LIMIT_QUEUE ? realloc(in->bytes, 2 * in->cap) : NULL;
 	if (!larger)
 		return false;
-	s->input = larger;
-	s->input_cap *= 2;
+	in->bytes = larger;
+	in->cap *= 2;
 	return true;
 }
 
 /* A record that may go ahead while an upcall is under way, and is whole in the buffer: it is run now. */
 static bool scan_record(struct session *s, const struct frame *f, uint64_t at)
 {
+	const struct source *in = &s->source[FIRST];
+
 	return (f->kind == FRAME_WAIT || f->kind == FRAME_POST) && f->flags & FRAME_ASIDE &&
 	       atomic_load(&s->upcalls_waiting) && f->call < s->calls &&
-	       f->head_len + f->bulk_len <= s->input_len - at &&
-	       aside_run(s, f, s->input + at);
+	       f->head_len + f->bulk_len <= in->len - at &&
+	       aside_run(s, f, in->bytes + at);
 }
 
 /* A POST may be stuck in the driver behind a host function whose end the program has told, or for which it
  * asks something, but in bytes that nobody reads before the POST is through. So the reader looks through the
- * frames that wait for those that bypass the ordered stream, deals with them and leaves a mark. */
+ * frames that wait for those that bypass the ordered stream, deals with them and leaves a mark. The mount
+ * gives such a frame only behind all bytes ahead of it, so those of the second connection are taken in, too. */
 void input_scan(struct session *s)
 {
+	struct source *in = &s->source[FIRST];
 	struct frame f;
 	uint64_t at, pings = 0, ping = 0;
 	unsigned marks;
 
 	if (pthread_mutex_trylock(&s->input_lock))
 		return;
-	while (make_room(s) && fill(s))
-		;
+	for (unsigned i = 0; i < SOURCES; i++)
+		while (s->source[i].stream && make_room(&s->source[i]) && fill(s, &s->source[i]))
+			;
 	marks = s->scanned;
 	/* What a body is said to have may be any number while its holder still finds that out. */
-	at = s->body_left < s->input_len - s->input_pos ? s->input_pos + s->body_left : s->input_len;
-	for (; at + sizeof f <= s->input_len; at += sizeof f + f.head_len + f.bulk_len) {
-		memcpy(&f, s->input + at, sizeof f);
+	at = in->left < in->len - in->pos ? in->pos + in->left : in->len;
+	for (; at + sizeof f <= in->len; at += sizeof f + frame_inline(&f)) {
+		memcpy(&f, in->bytes + at, sizeof f);
 		/* The sizes of ours were checked before they became ours. */
 		if (f.kind == FRAME_SCANNED && marks) {
 			marks--;
@@ -189,7 +244,7 @@ void input_scan(struct session *s)
 		else if (!scan_record(s, &f, at + sizeof f))
 			continue;
 		f.kind = FRAME_SCANNED;
-		memcpy(s->input + at, &f, sizeof f);
+		memcpy(in->bytes + at, &f, sizeof f);
 		s->scanned++;
 	}
 	pthread_mutex_unlock(&s->input_lock);
@@ -234,7 +289,7 @@ bool input_record(struct session *s, struct frame *f, bool block)
 		if (was_scanned(s, f)) {
 			if (f->flags & FRAME_ASIDE)
 				record_counts(s, f);
-			input_skip(s, f->head_len + f->bulk_len);
+			input_skip(s, f, 0, f->head_len + f->bulk_len);
 			continue;
 		}
 		if (frame_check(f, true, &why))
@@ -250,6 +305,9 @@ bool input_record(struct session *s, struct frame *f, bool block)
 		case FRAME_UPCALL_DONE:
 			upcall_done(s, f->seq);
 			continue;
+		case FRAME_SECOND:
+			second_asked(s);
+			continue;
 		case FRAME_HELLO:
 		case FRAME_POST:
 		case FRAME_WAIT:
@@ -259,6 +317,8 @@ bool input_record(struct session *s, struct frame *f, bool block)
 			session_end(s, CUDA_ERROR_MPS_CLIENT_TERMINATED, "bad frame: %s in a session",
 					frame_kind_name(f->kind));
 		}
+		if (f->flags & FRAME_STRIPED && !s->source[SECOND].stream)
+			session_end(s, CUDA_ERROR_MPS_CLIENT_TERMINATED, "bad frame: stripes of no connection");
 		record_counts(s, f);
 		if ((f->kind == FRAME_HELLO) == s->greeted)
 			session_end(s, CUDA_ERROR_MPS_CLIENT_TERMINATED, "bad frame: %s", s->greeted ?

@@ -12,6 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "server/join.h"
 #include "server/listen_state.h"
 #include "server/options.h"
 #include "server/report.h"
@@ -169,7 +170,12 @@ void connection_ready(struct pending_table *t, struct pending *p)
 	else if (unauthenticated() >= LIMIT_PENDING)
 		pending_refuse(p, CUDA_ERROR_MPS_MAX_CLIENTS_REACHED,
 				"too many connections wait for authentication");
-	else if (p->preamble.flags & PREAMBLE_MONITOR) {
+	else if (p->preamble.flags & PREAMBLE_SECOND) {
+		if (join_arrived(p->preamble.routing, p->fd))
+			pending_refuse(p, CUDA_ERROR_MPS_CONNECTION_FAILED, "no session expects this connection");
+		else
+			pending_close(p);
+	} else if (p->preamble.flags & PREAMBLE_MONITOR) {
 		monitor_order(tls ? MONITOR_CONNECTION_TLS : MONITOR_CONNECTION, 0, p->fd);
 		pending_close(p);
 	} else {

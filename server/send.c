@@ -40,16 +40,26 @@ void send_frame(struct session *s, const struct iovec *v, int n)
 	pthread_mutex_unlock(&s->write_lock);
 }
 
-void send_pong(struct session *s, uint64_t seq)
+static void pong(struct session *s, struct frame f)
 {
-	struct frame f = {.kind = FRAME_PONG, .seq = seq};
 	struct iovec v = {&f, sizeof f};
 
+	f.kind = FRAME_PONG;
 	if (pthread_mutex_trylock(&s->write_lock))
 		return;
 	if (!transport_wait(stream_fd(s->stream), POLLOUT, 0))
 		write_frame(s, &v, 1);
 	pthread_mutex_unlock(&s->write_lock);
+}
+
+void send_pong(struct session *s, uint64_t seq)
+{
+	pong(s, (struct frame){.seq = seq});
+}
+
+void send_pong_rest(struct session *s, unsigned source)
+{
+	pong(s, (struct frame){.seq = PONG_REST, .ctx = source});
 }
 
 void send_data(struct session *s, uint64_t transfer, uint64_t offset, const void *p, uint64_t n)

@@ -58,6 +58,18 @@ static int ask(struct share_message *m, int *fd)
 	return r ? r : m->result;
 }
 
+int share_expect_second(int fd, struct share_token *token)
+{
+	struct share_message m = {.op = SHARE_PUT, .kind = SHARE_SECOND};
+	int r = ask(&m, &fd);
+
+	*token = m.token;
+	/* A listener that answers with a descriptor is none of ours. */
+	if (fd >= 0)
+		close(fd);
+	return r;
+}
+
 static CUresult code_of(int r)
 {
 	switch (r) {

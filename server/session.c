@@ -38,6 +38,7 @@
 static struct session self = {
 	.next_seq = 1,
 	.baton = BATON_HELD,
+	.second_asked = ATOMIC_FLAG_INIT,
 	.input_lock = PTHREAD_MUTEX_INITIALIZER,
 	.write_lock = PTHREAD_MUTEX_INITIALIZER,
 	.alive_lock = PTHREAD_MUTEX_INITIALIZER,
@@ -334,10 +335,8 @@ void session_run(const struct session_start *start)
 	if (start->fence && (r = fence_build()) < 0)
 		log_warning("address space not fenced: %s", strerror(-r));
 	accept_stream(s);
-	s->input = malloc(INPUT_BUFFER);
-	s->input_cap = INPUT_BUFFER;
 	s->handles = handles_create();
-	if (!s->input || !s->handles)
+	if (!input_open(s, FIRST, s->stream) || !s->handles)
 		session_end(s, CUDA_ERROR_OUT_OF_MEMORY, "out of memory");
 	r = output_open(s);
 	if (r)

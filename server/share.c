@@ -11,6 +11,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "server/join.h"
 #include "wire/fds.h"
 #include "wire/limits.h"
 #include "wire/log.h"
@@ -161,6 +162,16 @@ static int get(struct share_message *m, const char *identity, int *fd)
 	return 0;
 }
 
+static int expect_second(struct share_message *m, int *fd, uint64_t session)
+{
+	int own = *fd;
+
+	if (m->op != SHARE_PUT || own < 0)
+		return -EINVAL;
+	*fd = -1;
+	return join_expect(session, own, &m->token);
+}
+
 bool share_serve(int socket, uint64_t session, const char *identity)
 {
 	struct share_message m;
@@ -172,6 +183,8 @@ bool share_serve(int socket, uint64_t session, const char *identity)
 		return false;
 	if (m.kind < SHARE_MEMORY || m.kind >= SHARE_KINDS || (m.op != SHARE_PUT && m.op != SHARE_GET))
 		r = -EINVAL;
+	else if (m.kind == SHARE_SECOND)
+		r = expect_second(&m, &fd, session);
 	else if (m.op == SHARE_GET)
 		r = get(&m, identity, &kept);
 	else if (share_is_file(m.kind))
@@ -186,6 +199,7 @@ bool share_serve(int socket, uint64_t session, const char *identity)
 
 void share_session_ended(uint64_t session)
 {
+	join_forget(session);
 	for (unsigned i = 0; i < count; i++)
 		if (table[i]->session == session)
 			table[i]->session = 0;

@@ -23,7 +23,10 @@ enum share_op {
 	SHARE_END,                  /* monitor: a connection has ended; no answer */
 };
 
-enum share_kind { SHARE_MEMORY = 1, SHARE_EVENT, SHARE_ALLOCATION, SHARE_POOL, SHARE_POINTER, SHARE_KINDS };
+enum share_kind { SHARE_MEMORY = 1, SHARE_EVENT, SHARE_ALLOCATION, SHARE_POOL, SHARE_POINTER,
+	SHARE_SECOND,               /* PUT: the session expects its second connection through the descriptor,
+	                             * answered by the token that opens it (join.h) */
+	SHARE_KINDS };
 static inline bool share_is_file(unsigned kind) { return kind == SHARE_ALLOCATION || kind == SHARE_POOL; }
 
 #define SHARE_BYTES 64              /* of a handle of the driver's */

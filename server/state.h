@@ -25,6 +25,16 @@
 struct mirror;
 struct upcall;
 
+/* A connection as the holder of the baton reads it: bytes [pos, len) of `bytes`, which has room for cap, are
+ * received and not taken. */
+struct source {
+	struct stream *_Atomic stream;  /* NULL: there is none */
+	uint8_t *bytes;
+	size_t pos, len, cap;
+	_Atomic uint64_t left;      /* bytes of the current record that come by it and are not taken yet */
+};
+enum { FIRST, SECOND, SOURCES };
+
 struct session {
 	const struct session_start *start;
 	struct stream *stream;
@@ -33,10 +43,7 @@ struct session {
 
 	/* the baton's, under input_lock because the reader looks ahead (input_scan) */
 	pthread_mutex_t input_lock;
-	/* input_cap bytes; those from input_pos to input_len are received and not taken. */
-	uint8_t *input;
-	size_t input_pos, input_len, input_cap;
-	_Atomic uint64_t body_left; /* bytes of the current frame not taken yet */
+	struct source source[SOURCES];
 	unsigned scanned;           /* frames in the buffer that input_scan has dealt with */
 
 	/* the baton's */
@@ -50,6 +57,7 @@ struct session {
 
 	_Atomic int baton;          /* enum baton_state */
 	_Atomic bool receiving;     /* its holder waits for the connection */
+	atomic_flag second_asked;   /* second.c */
 	int epoll, wake, signals;   /* the reader's */
 
 	pthread_mutex_t write_lock; /* whole frames */
@@ -99,10 +107,16 @@ void session_wait_driver(struct session *s);
 void session_wait_nvml(struct session *s);
 
 /* ---- input.c: by the holder of the baton; none returns when the connection ends ---- */
-/* Bytes of the current frame's head or bulk. */
+/* A source over the stream, with a buffer of INPUT_BUFFER bytes. False without memory. */
+bool input_open(struct session *s, unsigned source, struct stream *stream);
+/* Bytes of the current frame's head, or of a bulk that is not striped. */
 void input_take(struct session *s, void *p, size_t n);
-/* Throws n bytes away. */
-void input_skip(struct session *s, uint64_t n);
+/* Bytes of the bulk of f, the current frame, from byte `at` of it on: from where they come. */
+void input_bulk(struct session *s, const struct frame *f, uint64_t at, void *p, size_t n);
+/* Throws n bytes of the bulk away. */
+void input_skip(struct session *s, const struct frame *f, uint64_t at, uint64_t n);
+/* Bytes of the current frame that have not come or are not taken. */
+uint64_t input_left(const struct session *s);
 /* Bytes are there, or come without waiting. */
 bool input_there(struct session *s);
 /* Bytes were received and not taken: no event will tell of them. */
@@ -113,6 +127,13 @@ void input_scan(struct session *s);
 /* The next record's header, checked; what is not a record is dealt with. With !block, false when nothing
  * more is there. */
 bool input_record(struct session *s, struct frame *f, bool block);
+
+/* ---- second.c: by the holder of the baton ---- */
+/* The mount asks for a second connection. */
+void second_asked(struct session *s);
+/* serve_share.c: the listener shall pass the connection of whoever comes with *token, which it makes, to the
+ * other end of fd. 0 or -errno; fd stays the caller's. */
+int share_expect_second(int fd, struct share_token *token);
 
 /* ---- alive.c ---- */
 #define TIME_LISTEN 1000        /* ms between two looks at whether the mount lives */
@@ -126,6 +147,8 @@ void alive_check(struct session *s, bool busy);
 void send_frame(struct session *s, const struct iovec *v, int n);
 /* A sign of life; never waits. None is needed while other bytes are on their way. */
 void send_pong(struct session *s, uint64_t seq);
+/* The same in the middle of a record: its rest is to come by that source. */
+void send_pong_rest(struct session *s, unsigned source);
 void send_data(struct session *s, uint64_t transfer, uint64_t offset, const void *p, uint64_t n);
 /* The answer to the WAIT that x runs. */
 void send_reply(struct exec *x, CUresult r);

@@ -406,7 +406,8 @@ static bool is_near(int fd)
 	return true;
 }
 
-static int begin(struct stream *s, const struct key *key, unsigned flags, int64_t deadline, const char **why)
+static int begin(struct stream *s, const struct key *key, unsigned flags, const struct share_token *second,
+	int64_t deadline, const char **why)
 {
 	struct preamble p = {.magic = PREAMBLE_MAGIC, .version = PROTOCOL_VERSION};
 	struct iovec v = {&p, sizeof p};
@@ -414,7 +415,9 @@ static int begin(struct stream *s, const struct key *key, unsigned flags, int64_
 
 	if (flags & PREAMBLE_PACK && is_near(stream_fd(s)))
 		flags &= ~(unsigned)PREAMBLE_PACK;
-	p.flags = (uint8_t)(flags | (key ? PREAMBLE_TLS : 0));
+	p.flags = (uint8_t)(flags | (key ? PREAMBLE_TLS : 0) | (second ? PREAMBLE_SECOND : 0));
+	if (second)
+		memcpy(p.routing, second, sizeof p.routing);
 	r = r ? r : stream_write_all(s, &v, 1, deadline - transport_now_ms());
 	if (!r && key) {
 		*why = "the TLS handshake failed";
@@ -455,8 +458,8 @@ static const char *failure_meaning(int r)
 	}
 }
 
-int stream_connect(const char *address, const struct key *key, unsigned flags, int timeout_ms,
-		struct stream **out, const char **why)
+static int connect_as(const char *address, const struct key *key, unsigned flags, const struct share_token *second,
+	int timeout_ms, struct stream **out, const char **why)
 {
 	int64_t deadline = transport_now_ms() + timeout_ms;
 	const char *reason = NULL;
@@ -471,7 +474,7 @@ int stream_connect(const char *address, const struct key *key, unsigned flags, i
 		s = stream_new(fd);
 		if (!s)
 			close(fd);
-		r = s ? begin(s, key, flags, deadline, &reason) : -ENOMEM;
+		r = s ? begin(s, key, flags, second, deadline, &reason) : -ENOMEM;
 	}
 	if (why)
 		*why = r && !reason ? failure_meaning(r) : reason;
@@ -481,4 +484,16 @@ int stream_connect(const char *address, const struct key *key, unsigned flags, i
 	}
 	*out = s;
 	return 0;
+}
+
+int stream_connect(const char *address, const struct key *key, unsigned flags, int timeout_ms,
+		struct stream **out, const char **why)
+{
+	return connect_as(address, key, flags, NULL, timeout_ms, out, why);
+}
+
+int stream_connect_second(const char *address, const struct share_token *token, int timeout_ms, struct stream **out,
+		const char **why)
+{
+	return connect_as(address, NULL, 0, token, timeout_ms, out, why);
 }

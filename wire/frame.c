@@ -20,8 +20,9 @@ static const struct kind {
 	uint32_t flags;
 } kinds[FRAME_KINDS] = {
 	[FRAME_HELLO] = {"HELLO", true, false, LIMIT_HEAD, 0, FRAME_PTDS},
-	[FRAME_POST] = {"POST", true, false, LIMIT_HEAD, LIMIT_BULK, FRAME_PTDS | FRAME_ASIDE},
-	[FRAME_WAIT] = {"WAIT", true, false, LIMIT_HEAD, LIMIT_BULK, FRAME_PTDS | FRAME_PACE | FRAME_ASIDE},
+	[FRAME_POST] = {"POST", true, false, LIMIT_HEAD, LIMIT_BULK, FRAME_PTDS | FRAME_ASIDE | FRAME_STRIPED},
+	[FRAME_WAIT] = {"WAIT", true, false, LIMIT_HEAD, LIMIT_BULK,
+		FRAME_PTDS | FRAME_PACE | FRAME_ASIDE | FRAME_STRIPED},
 	[FRAME_THREAD_END] = {"THREAD_END", true, false, 0, 0, FRAME_PTDS},
 	[FRAME_UPCALL_DONE] = {"UPCALL_DONE", true, false, 0, 0, 0},
 	[FRAME_PING] = {"PING", true, false, 0, 0, 0},
@@ -38,6 +39,7 @@ static const struct kind {
 	[FRAME_KEEP] = {"KEEP", true, false, 0, 0, 0},
 	[FRAME_KEPT] = {"KEPT", false, true, 0, 0, 0},
 	[FRAME_DROP] = {"DROP", true, false, 0, 0, 0},
+	[FRAME_SECOND] = {"SECOND", true, true, 0, 0, 0},
 };
 
 const char *frame_kind_name(unsigned kind)
@@ -69,6 +71,8 @@ int frame_check(const struct frame *f, bool to_server, const char **why)
 		return refuse(why, "upcall too long");
 	if (f->flags & ~k->flags)
 		return refuse(why, "unknown flags");
+	if (f->flags & FRAME_STRIPED && f->flags & FRAME_ASIDE)
+		return refuse(why, "a striped record that may go ahead");
 	if (record && !f->thread)
 		return refuse(why, "record of no thread");
 	if (f->deliveries && (to_server || (f->kind != FRAME_REPLY && f->kind != FRAME_UPCALL)))

@@ -20,13 +20,15 @@ enum preamble_flags {
 	PREAMBLE_PACK = 4,          /* behind each direction's first frame come blocks (wire/pack.c),
 	                             * compressed where that is faster */
 	PREAMBLE_PACK_ALWAYS = 8,   /* the same, compressed whatever the link is like */
+	PREAMBLE_SECOND = 16,       /* the second connection of the session that `routing` names: a PING, its PONG,
+	                             * and then bytes of striped records (FRAME_STRIPED) without frames */
 };
 struct preamble {
 	char magic[4];              /* "SCUD" */
 	uint8_t version;            /* PROTOCOL_VERSION */
 	uint8_t flags;
 	uint16_t zero;
-	uint8_t routing[16];        /* zero: a new session */
+	uint8_t routing[16];        /* of a second connection: the token of FRAME_SECOND; else zero */
 };
 _Static_assert(sizeof(struct preamble) == 24, "preamble");
 #define PREAMBLE_MAGIC "SCUD"
@@ -59,6 +61,9 @@ enum frame_kind {
 	                             * handle; answered by FRAME_KEPT */
 	FRAME_KEPT,                 /* of that token; call: not 0 when the mount has too many */
 	FRAME_DROP,                 /* the file with that token is closed */
+	/* both directions, once in a session */
+	FRAME_SECOND,               /* the daemon asks for a second connection; the server answers with the token
+	                             * that opens it (seq, ctx), 0: it has none to give */
 	FRAME_KINDS
 };
 
@@ -72,6 +77,8 @@ enum frame_flags {
 	FRAME_ASIDE = 64,           /* may go ahead of records that wait behind a POST that is stuck in the
 	                             * driver: a WAIT of a thread that runs an UPCALL, and every exchange of
 	                             * memory used in place (wire/mirror.h) */
+	FRAME_STRIPED = 128,        /* record, set by the daemon: of its bulk every second STRIPE comes by the
+	                             * second connection */
 	FRAME_PACE = 16,            /* WAIT that asks nothing: its REPLY, without failures or deliveries, says
 	                             * that its turn has come */
 	FRAME_CHANGED = 8,          /* REPLY that may tell of work's end: memory used in place (wire/mirror.h)
@@ -101,7 +108,8 @@ _Static_assert(sizeof(struct frame) == 40, "frame");
  * DELIVERY_INLINE bytes follow in the same bulk, in order, while they fit; the others were sent before it as
  * DATA frames. The program puts all bytes in place before its call returns. */
 #define DELIVERY_INLINE 4096
-/* The seq of a PONG that nobody asked for, in the middle of a record whose rest has not come. */
+/* The seq of a PONG that nobody asked for, in the middle of a record whose rest has not come. Its ctx: 1 when
+ * it is the second connection by which that is to come. */
 #define PONG_REST UINT64_MAX
 #define UPCALL_VALUES 2
 #define UPCALL_HEAD (9u * (1 + UPCALL_VALUES))  /* bytes of an UPCALL's head at most */
@@ -124,6 +132,24 @@ struct share_token { uint64_t word[2]; };
  *   "total" int, "free" int, "pci_bus_id" text ("0000:00:06.0" or ""), "attributes" array of int or nil (nil:
  *   the driver gave an error), index = CUdevice_attribute, first element unused.
  * FRAME_BYE: an array [code int (a CUresult), text]. */
+
+/* A striped bulk: stripes 0, 2, 4, ... follow the header, stripes 1, 3, ... come by the second connection. */
+#define STRIPE ((uint64_t)256 << 10)
+/* How many of n bytes that is. */
+static inline uint64_t stripes_apart(uint64_t n)
+{
+	uint64_t rest = n % (2 * STRIPE);
+	return n / (2 * STRIPE) * STRIPE + (rest > STRIPE ? rest - STRIPE : 0);
+}
+/* Bytes of head and bulk that come by the second connection, and those that follow the header. */
+static inline uint64_t frame_apart(const struct frame *f)
+{
+	return f->flags & FRAME_STRIPED ? stripes_apart(f->bulk_len) : 0;
+}
+static inline uint64_t frame_inline(const struct frame *f)
+{
+	return f->head_len + f->bulk_len - frame_apart(f);
+}
 
 /* Copies a header out of / into wire order (little-endian hosts only: a no-op copy) and checks it against the
  * limits of the direction. Returns 0, or -EPROTO and a word of explanation in *why (a constant). `to_server`:

@@ -399,6 +399,11 @@ int stream_fd(const struct stream *s)
 	return s->fd;
 }
 
+bool stream_is_clear(const struct stream *s)
+{
+	return !s->ssl;
+}
+
 const char *stream_security(const struct stream *s)
 {
 	return s->security;

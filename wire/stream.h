@@ -24,6 +24,13 @@ struct key;     /* wire/keys.h */
 int stream_connect(const char *address, const struct key *key, unsigned flags, int timeout_ms,
 		struct stream **out, const char **why);
 
+/* The same for the second connection of a session, which is in clear: the server has said `token` for it. */
+struct share_token;
+int stream_connect_second(const char *address, const struct share_token *token, int timeout_ms, struct stream **out,
+		const char **why);
+/* No TLS. */
+bool stream_is_clear(const struct stream *s);
+
 /* Server side: takes over `fd`, whose preamble was read. `keys`: NULL for a clear connection. On success
  * *identity is the key's name (owned by the stream). */
 struct keys;

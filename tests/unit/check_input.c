@@ -22,8 +22,6 @@ static void setup(void)
 	s = calloc(1, sizeof *s);
 	s->start = &start;
 	start.report = s->report = &report;
-	s->input = malloc(INPUT_BUFFER);
-	s->input_cap = INPUT_BUFFER;
 	s->next_seq = 1;
 	s->greeted = true;
 	s->calls = 10;
@@ -33,6 +31,7 @@ static void setup(void)
 	pthread_cond_init(&s->upcall_cond, NULL);
 	ck_assert_int_eq(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair), 0);
 	ck_assert_int_eq(stream_accept(pair[0], NULL, 1000, &s->stream, &identity, &why), 0);
+	ck_assert(input_open(s, FIRST, s->stream));
 	peer = pair[1];
 }
 
@@ -40,7 +39,7 @@ static void teardown(void)
 {
 	stream_close(s->stream);
 	close(peer);
-	free(s->input);
+	free(s->source[FIRST].bytes);
 	free(s);
 }
 
@@ -165,8 +164,8 @@ START_TEST(large_look_ahead)
 	while (recv(peer, &got, sizeof got, 0) == sizeof got)
 		sent--;
 	ck_assert_int_ge(sent, 0);
-	ck_assert_uint_gt(s->input_cap, INPUT_BUFFER);
-	ck_assert_uint_le(s->input_cap, LIMIT_QUEUE);
+	ck_assert_uint_gt(s->source[FIRST].cap, INPUT_BUFFER);
+	ck_assert_uint_le(s->source[FIRST].cap, LIMIT_QUEUE);
 	input_take(s, back, 1000);
 	for (int i = 2; i <= n; i++) {
 		ck_assert(input_record(s, &got, true));
@@ -204,10 +203,162 @@ START_TEST(forged_mark)
 	}
 	input_take(s, got, 7);
 	ck_assert_mem_eq(got, "abcdefg", 7);
-	s->body_left = sizes[_i];
+	s->source[FIRST].left = sizes[_i];
 	input_scan(s);
 	ck_assert(!pong_came(0));
 	ck_assert_uint_eq(s->scanned, 1);
+}
+END_TEST
+
+static int second_peer;
+
+static void open_second(void)
+{
+	const char *identity, *why;
+	struct stream *second;
+	int pair[2];
+
+	ck_assert_int_eq(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair), 0);
+	ck_assert_int_eq(stream_accept(pair[0], NULL, 1000, &second, &identity, &why), 0);
+	ck_assert(input_open(s, SECOND, second));
+	second_peer = pair[1];
+}
+
+static void close_second(void)
+{
+	close(second_peer);
+	stream_close(s->source[SECOND].stream);
+	free(s->source[SECOND].bytes);
+}
+
+#define PATTERN(i) ((uint8_t)((i) * 31 >> 7))
+
+struct striped { uint64_t bulk; int fd; unsigned from; };
+
+/* The stripes of one connection. */
+static void *say_stripes(void *arg)
+{
+	const struct striped *w = arg;
+
+	for (uint64_t at = w->from * STRIPE; at < w->bulk; at += 2 * STRIPE) {
+		static _Thread_local uint8_t bytes[STRIPE];
+		uint64_t n = w->bulk - at < STRIPE ? w->bulk - at : STRIPE;
+
+		for (uint64_t i = 0; i < n; i++)
+			bytes[i] = PATTERN(at + i);
+		for (uint64_t done = 0; done < n;) {
+			ssize_t r = send(w->fd, bytes + done, n - done, MSG_NOSIGNAL);
+
+			if (r <= 0)
+				return "send";
+			done += (uint64_t)r;
+		}
+	}
+	return NULL;
+}
+
+/* A striped record, taken in pieces that fit nothing; what stands behind it is found by the look ahead. */
+START_TEST(striped)
+{
+	static const uint64_t bulks[] = {0, 1, STRIPE - 1, STRIPE, STRIPE + 1, 2 * STRIPE, 3 * STRIPE + 7, 10 * STRIPE - 3};
+	struct frame f = {.kind = FRAME_POST, .thread = 1, .seq = 1, .head_len = 4, .bulk_len = bulks[_i],
+		.flags = FRAME_STRIPED};
+	struct striped by[2];
+	pthread_t thread[2];
+	uint8_t piece[70001];
+	void *bad;
+
+	open_second();
+	by[0] = (struct striped){f.bulk_len, peer, 0};
+	by[1] = (struct striped){f.bulk_len, second_peer, 1};
+	say(&f, sizeof f);
+	say("head", 4);
+	for (int i = 0; i < 2; i++)
+		ck_assert_int_eq(pthread_create(&thread[i], NULL, say_stripes, &by[i]), 0);
+	struct frame got;
+
+	ck_assert(input_record(s, &got, true));
+	ck_assert_uint_eq(input_left(s), 4 + f.bulk_len);
+	input_take(s, piece, 4);
+	ck_assert_mem_eq(piece, "head", 4);
+	for (uint64_t at = 0, n; at < f.bulk_len; at += n) {
+		n = f.bulk_len - at < sizeof piece ? f.bulk_len - at : sizeof piece;
+		if (at % 3 == 0)
+			input_scan(s);
+		input_bulk(s, &got, at, piece, n);
+		for (uint64_t i = 0; i < n; i++)
+			if (piece[i] != PATTERN(at + i))
+				ck_abort_msg("byte %llu", (unsigned long long)(at + i));
+	}
+	ck_assert_uint_eq(input_left(s), 0);
+	for (int i = 0; i < 2; i++) {
+		pthread_join(thread[i], &bad);
+		ck_assert_ptr_null(bad);
+	}
+	say_frame(second, "hijklm");
+	expect_record(2, "hijklm");
+	close_second();
+}
+END_TEST
+
+/* Nobody takes the record, and both connections' bytes are more than their sockets hold: the look ahead takes
+ * in what both have, and finds what stands behind; then all is as it was sent. */
+START_TEST(striped_look_ahead)
+{
+	struct frame f = {.kind = FRAME_POST, .thread = 1, .seq = 1, .bulk_len = 24 * STRIPE + 5, .flags = FRAME_STRIPED};
+	struct striped by[2];
+	pthread_t thread[2];
+	static uint8_t bytes[24 * STRIPE + 5];
+	struct frame got;
+
+	open_second();
+	by[0] = (struct striped){f.bulk_len, peer, 0};
+	by[1] = (struct striped){f.bulk_len, second_peer, 1};
+	say_frame(first, "abcdefg");
+	ck_assert(input_record(s, &got, true));
+	f.seq = 2;
+	say(&f, sizeof f);
+	for (int i = 0; i < 2; i++)
+		ck_assert_int_eq(pthread_create(&thread[i], NULL, say_stripes, &by[i]), 0);
+	void *bad;
+
+	/* It is not over before its bytes are in. */
+	for (int i = 0; i < 2; i++)
+		while (pthread_tryjoin_np(thread[i], &bad)) {
+			input_scan(s);
+			usleep(1000);
+		}
+	say_frame((struct frame){.kind = FRAME_PING, .seq = 9}, NULL);
+	input_scan(s);
+	ck_assert(pong_came(9));
+	ck_assert_uint_le(s->source[SECOND].cap, LIMIT_QUEUE);
+	input_take(s, bytes, 7);
+	ck_assert_mem_eq(bytes, "abcdefg", 7);
+	ck_assert(input_record(s, &got, true));
+	input_bulk(s, &got, 0, bytes, f.bulk_len);
+	for (uint64_t i = 0; i < f.bulk_len; i++)
+		if (bytes[i] != PATTERN(i))
+			ck_abort_msg("byte %llu", (unsigned long long)i);
+	ck_assert(!input_record(s, &got, false));
+	ck_assert_uint_eq(s->scanned, 0);
+	close_second();
+}
+END_TEST
+
+/* The second connection ends while nobody needs it: that is no end of the session, nor is the look ahead. */
+START_TEST(second_ended)
+{
+	struct frame got;
+
+	open_second();
+	shutdown(second_peer, SHUT_RDWR);
+	say_frame(first, "abcdefg");
+	ck_assert(input_record(s, &got, true));
+	input_scan(s);
+	input_skip(s, &got, 0, 7);
+	say_frame(second, "hijklm");
+	expect_record(2, "hijklm");
+	close_second();
 }
 END_TEST
 
@@ -221,6 +372,9 @@ int main(void)
 	tcase_add_loop_test(t, looked_ahead, 0, 8);
 	tcase_add_test(t, large_look_ahead);
 	tcase_add_loop_test(t, forged_mark, 0, 7);
+	tcase_add_loop_test(t, striped, 0, 8);
+	tcase_add_test(t, striped_look_ahead);
+	tcase_add_test(t, second_ended);
 	suite_add_tcase(s, t);
 	return unit_run(s);
 }

@@ -201,7 +201,11 @@ struct wish { uint32_t thread, count; uint64_t answer, data, transfer; };
 #define THREADS 6
 #define CHUNK 200000u
 
-static int listener, peer;
+static int listener, peer, second_peer = -1;
+enum offer { OFFER_NONE, OFFER_WRONG, OFFER_ONE, OFFER_CUT };
+static enum offer offer;                /* what who asks for a second connection gets */
+static _Atomic unsigned striped;        /* records whose bulk came by both */
+static const struct share_token token = {{0x0123456789abcdef, 0xfedcba9876543210}};
 static pthread_t server;
 static char address[64], folder[64];
 static _Atomic uint64_t records, markers, bulk_sum, wrong;
@@ -218,13 +222,14 @@ static uint64_t sum_of(const uint8_t *p, size_t n, size_t from)
 	return sum;
 }
 
-static bool get(void *p, size_t n)
+static bool get_from(int fd, void *p, size_t n)
 {
 	ssize_t r = 1;
 	for (size_t at = 0; at < n && r > 0; at += (size_t)r)
-		r = recv(peer, (char *)p + at, n - at, 0);
+		r = recv(fd, (char *)p + at, n - at, 0);
 	return r > 0;
 }
+static bool get(void *p, size_t n) { return get_from(peer, p, n); }
 
 static void put(struct frame f, const void *body, size_t n)
 {
@@ -247,7 +252,7 @@ static void put(struct frame f, const void *body, size_t n)
 
 static bool serve_record(const struct frame *f, uint32_t *count)
 {
-	static uint8_t bulk[1 << 20];
+	static uint8_t bulk[STRIPE];
 	struct wish w;
 	uint64_t sum = 0;
 	if (f->flags & FRAME_PACE) {
@@ -260,10 +265,13 @@ static bool serve_record(const struct frame *f, uint32_t *count)
 		return false;
 	for (size_t at = 0, n; at < f->bulk_len; at += n) {
 		n = f->bulk_len - at < sizeof bulk ? f->bulk_len - at : sizeof bulk;
-		if (!get(bulk, n))
+		if (offer == OFFER_CUT && striped == 2 && at == 3 * STRIPE)
+			shutdown(second_peer, SHUT_RDWR);
+		if (!get_from(f->flags & FRAME_STRIPED && at / STRIPE % 2 ? second_peer : peer, bulk, n))
 			return false;
 		sum += sum_of(bulk, n, at);
 	}
+	striped += f->flags & FRAME_STRIPED ? 1 : 0;
 	bulk_sum += sum;
 	wrong += f->seq != ++records || w.thread != f->thread || w.thread > THREADS || w.count != ++count[w.thread];
 	if (f->kind != FRAME_WAIT)
@@ -275,6 +283,24 @@ static bool serve_record(const struct frame *f, uint32_t *count)
 	put((struct frame){.kind = FRAME_REPLY, .seq = f->seq, .head_len = 1, .bulk_len = w.answer},
 		pattern, 1 + w.answer);
 	return true;
+}
+
+/* The daemon asks for a second connection. */
+static void meet_second(void)
+{
+	struct frame f;
+	struct preamble p;
+	put((struct frame){.kind = FRAME_SECOND, .seq = offer ? token.word[0] : 0, .ctx = offer ? token.word[1] : 0},
+		NULL, 0);
+	if (!offer)
+		return;
+	second_peer = accept(listener, NULL, NULL);
+	ck_assert(get_from(second_peer, &p, sizeof p) && get_from(second_peer, &f, sizeof f));
+	ck_assert_uint_eq(p.flags, PREAMBLE_SECOND);
+	ck_assert_mem_eq(p.routing, &token, sizeof token);
+	ck_assert_uint_eq(f.kind, FRAME_PING);
+	f = (struct frame){.kind = offer == OFFER_WRONG ? FRAME_BYE : FRAME_PONG};
+	ck_assert_int_eq(send(second_peer, &f, sizeof f, MSG_NOSIGNAL), sizeof f);
 }
 
 static void *server_main(void *unused)
@@ -289,6 +315,8 @@ static void *server_main(void *unused)
 	while (get(&f, sizeof f)) {
 		if (f.kind == FRAME_PING)
 			put((struct frame){.kind = FRAME_PONG, .seq = f.seq}, NULL, 0);
+		else if (f.kind == FRAME_SECOND)
+			meet_second();
 		else if (!serve_record(&f, count))
 			break;
 	}
@@ -304,7 +332,8 @@ static void setup(void)
 	struct op o;
 	for (size_t i = 0; i < sizeof pattern; i++)
 		pattern[i] = (uint8_t)(i * 31 >> 3);
-	records = markers = bulk_sum = wrong = 0;
+	records = markers = bulk_sum = wrong = striped = 0;
+	offer = OFFER_NONE;
 	listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	ck_assert(!bind(listener, (struct sockaddr *)&a, sizeof a) && !listen(listener, 1) &&
 		!getsockname(listener, (struct sockaddr *)&a, &n));
@@ -316,7 +345,8 @@ static void setup(void)
 	snprintf(path, sizeof path, "%s/sessions", folder);
 	ck_assert_int_eq(mkdir(path, 0700), 0);
 	rendezvous_init(folder);
-	struct relay_options options = {.id = relay_new_id(), .address = address, .pid = getpid(), .uid = getuid()};
+	struct relay_options options = {.id = relay_new_id(), .address = address, .pid = getpid(), .uid = getuid(),
+		.connections = CONNECTIONS_TWO};
 	op_init(&o, NULL, 0);
 	relay_create(&options, &o.q);
 	ck_assert_int_eq(op_end(&o), 0);
@@ -341,6 +371,9 @@ static void teardown(void)
 	pthread_join(server, NULL);
 	close(peer);
 	close(listener);
+	if (second_peer >= 0)
+		close(second_peer);
+	second_peer = -1;
 	ck_assert(relay_end_all(3000));
 	snprintf(command, sizeof command, "rm -r %s", folder);
 	ck_assert_int_eq(system(command), 0);
@@ -465,6 +498,90 @@ START_TEST(test_threads)
 	ring.spin_ns = _i ? 30000 : 0;
 	rounds = 150;
 	exchange_by_threads(THREADS);
+}
+END_TEST
+
+/* A copy to the device, of one of many kinds; its sum is added. */
+static int copy(unsigned i, uint32_t count, uint64_t *sum)
+{
+	uint8_t bytes[sizeof(struct frame) + sizeof(struct wish)];
+	struct wish w = {.thread = 1, .count = count};
+	struct record r;
+	struct answer a;
+	fill(&r, bytes, i % 4 ? FRAME_POST : FRAME_WAIT, &w);
+	size_t at = i % 5 ? 0 : 4099;
+	r.bulk = i % 2 ? pinned + at : pattern + at;
+	r.bulk_len = sizeof pattern - at - i % 3 * 700000;
+	r.bulk_at = i % 2 ? pinned_at + at : 0;
+	r.bulk_held = i % 7;
+	if (sum)
+		*sum += sum_of(r.bulk, r.bulk_len, 0);
+	return i % 4 ? channel_post(&r) : channel_wait(&r, 0, &a);
+}
+
+/* Waits for all that was posted. */
+static int settle(uint32_t count)
+{
+	uint8_t bytes[sizeof(struct frame) + sizeof(struct wish)];
+	struct wish w = {.thread = 1, .count = count};
+	struct record r;
+	struct answer a;
+	fill(&r, bytes, FRAME_WAIT, &w);
+	return channel_wait(&r, 0, &a);
+}
+
+/* Large copies go by two connections, or, when the server has no second one for us, by one. */
+START_TEST(test_second)
+{
+	uint64_t sum = 0;
+	uint32_t count = 0;
+	ring.spin_ns = _i & 1 ? 30000 : 0;
+	offer = (enum offer)(_i / 2);
+	for (unsigned i = 1; i <= 60 && striped < 16; i++)
+		ck_assert_int_eq(copy(i, ++count, &sum), 0);
+	ck_assert_int_eq(settle(++count), 0);
+	ck_assert_uint_eq(wrong, 0);
+	ck_assert_uint_eq(bulk_sum, sum);
+	if (offer == OFFER_ONE)
+		ck_assert_uint_ge(striped, 16);
+	else
+		ck_assert_uint_eq(striped, 0);
+}
+END_TEST
+
+/* The second connection is lost in the middle of a copy: so is the session. */
+START_TEST(test_second_lost)
+{
+	uint32_t count = 0;
+	int e = 0;
+	offer = OFFER_CUT;
+	for (unsigned i = 1; i <= 4000 && !e; i++)
+		e = copy(4 * i + 1, ++count, NULL);
+	ck_assert_int_eq(e, -ECONNRESET);
+}
+END_TEST
+
+/* It is lost while nothing is on its way: the session goes on without it. */
+START_TEST(test_second_idle)
+{
+	uint64_t sum = 0;
+	uint32_t count = 0;
+	offer = OFFER_ONE;
+	for (unsigned i = 1; i <= 400 && striped < 2; i++)
+		ck_assert_int_eq(copy(i, ++count, &sum), 0);
+	ck_assert_int_eq(settle(++count), 0);
+	ck_assert_uint_ge(striped, 2);
+	shutdown(second_peer, SHUT_WR);
+	/* The daemon closes it when it has seen that. */
+	uint8_t byte;
+	ck_assert_int_eq(recv(second_peer, &byte, 1, 0), 0);
+	unsigned before = striped;
+	for (unsigned i = 1; i <= 20; i++)
+		ck_assert_int_eq(copy(i, ++count, &sum), 0);
+	ck_assert_int_eq(settle(++count), 0);
+	ck_assert_uint_eq(wrong, 0);
+	ck_assert_uint_eq(bulk_sum, sum);
+	ck_assert_uint_eq(striped, before);
 }
 END_TEST
 
@@ -733,6 +850,9 @@ int main(void)
 	tcase_set_timeout(u, 60);
 	tcase_add_loop_test(t, test_one_thread, 0, 2);
 	tcase_add_loop_test(t, test_threads, 0, 2);
+	tcase_add_loop_test(t, test_second, 0, 6);
+	tcase_add_test(t, test_second_lost);
+	tcase_add_test(t, test_second_idle);
 	tcase_add_test(t, test_full);
 	tcase_add_test(t, test_no_slots);
 	tcase_add_test(t, test_nothing_asked);

@@ -70,8 +70,6 @@ static void setup_session(void)
 	s = session_self();
 	s->start = &start;
 	start.report = s->report = &report;
-	s->input = malloc(INPUT_BUFFER);
-	s->input_cap = INPUT_BUFFER;
 	s->handles = handles_create();
 	atomic_store(&s->driver_ready, 1);
 	s->calls = CALL_COUNT;
@@ -81,6 +79,8 @@ static void setup_session(void)
 	    stream_accept(pair[0], NULL, 1000, &s->stream,
 			&identity, &why) ||
 	    pthread_create(&thread, NULL, drain, (void *)(intptr_t)pair[1]))
+		_exit(99);
+	if (!input_open(s, FIRST, s->stream))
 		_exit(99);
 	CUresult (*f)(void) = driver_function;
 
@@ -171,9 +171,9 @@ static enum taken run(unsigned call, unsigned kind, const uint8_t *head, size_t 
 	x->name = call_entry((uint16_t)call)->name;
 	x->frame = (struct frame){.kind = kind, .call = call, .thread = 1, .seq = 1};
 	x->frame.bulk_len = x->bulk_left = rand_r(&seed) % 3 ? 0 : rand_r(&seed) % BULK;
-	memset(s->input, rand_r(&seed), BULK);
-	s->input_pos = 0;
-	s->input_len = s->body_left = x->bulk_left;
+	memset(s->source[FIRST].bytes, rand_r(&seed), BULK);
+	s->source[FIRST].pos = 0;
+	s->source[FIRST].len = s->source[FIRST].left = x->bulk_left;
 	msg_init(&x->in, in, whole ? n : n + 1);
 	msg_init(&x->out, out, sizeof out - 5);
 	call_entry((uint16_t)call)->serve(x);
