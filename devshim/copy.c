@@ -181,12 +181,12 @@ CUresult copy_put(struct call *c, const struct copy *k)
 static CUresult encode(
 	struct call *c, const struct copy *k, enum copy_mode mode, CUstream stream, uint64_t transfer)
 {
-	CUresult r = call_begin(c, call_of(k, mode == COPY_ASYNC));
+	CUresult r = call_begin(c, call_of(k, mode == COPY_ASYNC || mode == COPY_HELD));
 
 	if (r)
 		return r;
 	put_u64(&c->out, mode);
-	if (mode != COPY_ASYNC)
+	if (mode != COPY_ASYNC && mode != COPY_HELD)
 		put_u64(&c->out, 0);
 	else if (!put_handle(c, HANDLE_CUstream, stream))
 		return handle_error(HANDLE_CUstream);
@@ -242,7 +242,7 @@ static CUresult send_bytes(
 	/* Pinned memory may be where the mount sees it; natively, too, an asynchronous copy reads it later.
 	 * */
 	c.bulk_at = packed ? 0 : range_arena((uintptr_t)c.bulk, c.bulk_len);
-	c.bulk_held = mode == COPY_ASYNC;
+	c.bulk_held = mode == COPY_ASYNC || mode == COPY_HELD;
 	r = post ? call_post(&c) : wait_for(&c);
 	free(packed);
 	*seq = c.seq;
@@ -498,20 +498,69 @@ static CUresult run_later(const struct copy *k, CUstream stream, struct work *w,
 /* ---- which way */
 
 #define TURN_TRIES 16 /* others may gate the stream again and again */
-#define SERVER_HOLDS ((size_t)4 << 20) /* bytes that the server takes before their turn */
 
-/* Bytes that stand behind what ends only when the program lets it would fill the connection, and what the
- * program asks meanwhile is behind them: so many of pageable memory wait here until their turn is near.
- * *held: the lock of gates, until the record is sent. */
-static CUresult await_turn(const struct copy *k, CUstream stream, struct work *w, bool *held)
+/* Slots of the server that copies behind a host function have: `seq` is the record that took it, of the stream
+ * of `work`. Guarded by the lock of gates. */
+static struct {
+	struct work *work;
+	uint64_t seq;
+} slot_held[COPY_HELD_SLOTS];
+
+static size_t slots_of(const struct copy *k)
+{
+	/* Of a box a slot holds whole rows, so it may need more. */
+	return k->linear || total(k) <= COPY_SLOT ? (total(k) + COPY_SLOT - 1) / COPY_SLOT : COPY_HELD_SLOTS + 1;
+}
+
+static bool slot_is_free(unsigned i)
+{
+	return !slot_held[i].work || work_is_done(slot_held[i].work, slot_held[i].seq);
+}
+
+static bool may_be_held(const struct copy *k, const struct work *w)
+{
+	size_t free = 0;
+
+	for (unsigned i = 0; i < COPY_HELD_SLOTS; i++)
+		free += slot_is_free(i);
+	/* When those of a per-thread stream are done is not known here. */
+	return slots_of(k) <= free && w->stream != CU_STREAM_PER_THREAD;
+}
+
+static void note_held(const struct copy *k, struct work *w, uint64_t seq)
+{
+	size_t n = slots_of(k);
+
+	for (unsigned i = 0; i < COPY_HELD_SLOTS && n; i++)
+		if (slot_is_free(i)) {
+			slot_held[i].work = w;
+			slot_held[i].seq = seq;
+			n--;
+		}
+}
+
+/* How a copy to the device is sent. Bytes that stand behind what ends only when the program lets it would hold
+ * up the connection, and what the program asks meanwhile is behind them: so few of them as the server has room
+ * for go ahead, the others wait here until their turn is near. *held: the lock of gates, until the record is
+ * sent, so that what was found here stays so. */
+static CUresult await_turn(
+	const struct copy *k, bool async, CUstream stream, struct work *w, enum copy_mode *mode, bool *held)
 {
 	CUresult r = CUDA_SUCCESS;
 
-	*held = total(k) > SERVER_HOLDS && !work_capturing() && !upcall_inside();
+	*mode = async ? COPY_ASYNC : COPY_SYNC;
+	/* So few have no need of a slot. */
+	*held = !(k->linear && total(k) <= COPY_SMALL) && !work_capturing() && !upcall_inside();
 	if (!*held)
 		return r;
 	work_gate_lock();
-	for (int tries = 0; !r && tries < TURN_TRIES && work_is_gated(w); tries++) {
+	/* Of per-thread streams all threads' are gated when one is; ours is then done. */
+	int most = w->stream == CU_STREAM_PER_THREAD ? 1 : TURN_TRIES;
+	for (int tries = 0; !r && tries < most && work_is_gated(w); tries++) {
+		if (async && may_be_held(k, w)) {
+			*mode = COPY_HELD;
+			return r;
+		}
 		work_gate_unlock();
 		r = cuStreamSynchronize(stream);
 		work_gate_lock();
@@ -528,18 +577,19 @@ static CUresult to_device(const struct copy *k, bool async, CUstream stream, str
 	uint64_t mark = work_mark(), seq;
 	unsigned copies;
 	bool overlap, held, known = k->dst.type == CU_MEMORYTYPE_DEVICE && k->dst.known;
+	enum copy_mode mode;
 	CUresult r;
 
 	untold_bytes((uintptr_t)host_base(&k->src), span(k, &k->src), &overlap, &copies);
 	if (!async) {
 		if (overlap && (r = cuCtxSynchronize()))
 			return r;
-		r = await_turn(k, ptds_active() ? CU_STREAM_PER_THREAD : CU_STREAM_LEGACY, w, &held);
+		r = await_turn(k, false, ptds_active() ? CU_STREAM_PER_THREAD : CU_STREAM_LEGACY, w, &mode, &held);
 		if (r)
 			return r;
 		bool post = known && !work_is_busy(w);
 
-		r = send_bytes(k, COPY_SYNC, NULL, post, &seq);
+		r = send_bytes(k, mode, NULL, post, &seq);
 		if (held)
 			work_gate_unlock();
 		if (!r && !post)
@@ -548,12 +598,14 @@ static CUresult to_device(const struct copy *k, bool async, CUstream stream, str
 	}
 	if (k->src.pinned && work_is_gated(w))
 		return run_later(k, stream, w, true);
-	if ((overlap && (r = cuCtxSynchronize())) || (r = await_turn(k, stream, w, &held)))
+	if ((overlap && (r = cuCtxSynchronize())) || (r = await_turn(k, true, stream, w, &mode, &held)))
 		return r;
 	bool post = known && !work_is_foreign(stream) && !work_is_full(w) &&
 		    ((k->linear && k->w <= COPY_SMALL) || !work_is_gated(w));
 
-	r = send_bytes(k, COPY_ASYNC, stream, post, &seq);
+	r = send_bytes(k, mode, stream, post, &seq);
+	if (!r && mode == COPY_HELD)
+		note_held(k, w, seq);
 	if (held)
 		work_gate_unlock();
 	if (r)
@@ -612,7 +664,11 @@ static CUresult to_host(const struct copy *k, bool async, CUstream stream, struc
 			return to_host_told(k, stream, w);
 		return run_later(k, stream, w, true);
 	}
-	r = fetch_bytes(k, async ? COPY_ASYNC : COPY_SYNC, stream);
+	/* It is over when its turn has come and gone: until then it takes none of the server's slots. */
+	r = CUDA_SUCCESS;
+	if (total(k) > COPY_SMALL && !work_capturing() && !upcall_inside() && work_is_gated(w))
+		r = cuStreamSynchronize(async ? stream : ptds_active() ? CU_STREAM_PER_THREAD : CU_STREAM_LEGACY);
+	r = r ? r : fetch_bytes(k, async ? COPY_ASYNC : COPY_SYNC, stream);
 	if (!r)
 		work_done(w, mark);
 	return r;

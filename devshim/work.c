@@ -234,6 +234,10 @@ static bool any_before(struct work *w, bool (*is)(struct work *))
 	return false;
 }
 
+bool work_is_done(struct work *w, uint64_t seq)
+{
+	return get(&w->done) >= seq;
+}
 bool work_is_gated(struct work *w)
 {
 	return !w || any_before(w, gated);

@@ -87,6 +87,8 @@ static inline bool work_is_full(struct work *w)
 /* From now on nothing is answered from here: contexts share work in ways that only the driver knows. */
 void work_share(void);
 
+/* True when the record `seq`, which gave the stream work, is known to be done. */
+bool work_is_done(struct work *w, uint64_t seq);
 /* True when the stream, or one that it waits for by the rules of the default stream, may have unfinished
  * work. */
 bool work_is_busy(struct work *w);

@@ -29,7 +29,8 @@ struct box {
 	struct side src, dst;
 	size_t w, h, d;
 	CUstream stream;
-	bool linear, aside;
+	bool linear;
+	enum slot_use use;
 };
 
 /* One piece of a box: rows y.. of slice z.., or a part of one row. */
@@ -126,7 +127,7 @@ static CUresult receive(struct exec *x, const struct box *b)
 	if (!stage)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	while (!r && next_part(b, &p, STAGE_SLOT)) {
-		struct slot *slot = stage_take(stage, b->aside);
+		struct slot *slot = stage_take(stage, b->use);
 
 		if (!slot)
 			return drv.cuStreamSynchronize(b->stream); /* says what the context is lost to */
@@ -175,8 +176,8 @@ static CUresult send(struct exec *x, const struct box *b, uint64_t transfer, uin
 	while (more || n) {
 		while (more && n < 2) {
 			struct slot *slot = r   ? NULL
-					    : n ? stage_try(stage, b->aside)
-						: stage_take(stage, b->aside);
+					    : n ? stage_try(stage, b->use)
+						: stage_take(stage, b->use);
 
 			if (!slot && n && !r)
 				break;
@@ -267,6 +268,11 @@ static CUresult deliver(struct exec *x, const struct box *b, uint64_t transfer, 
 	return CUDA_SUCCESS;
 }
 
+static enum slot_use slot_use(uint64_t mode, bool to_device)
+{
+	return mode == COPY_ASIDE ? SLOT_ASIDE : !to_device ? SLOT_TO_HOST : mode == COPY_HELD ? SLOT_HELD : SLOT_TO_DEVICE;
+}
+
 /* The stream that a copy's mode means. */
 static CUstream copy_stream(struct exec *x, uint64_t mode, CUstream given)
 {
@@ -280,7 +286,7 @@ static CUstream copy_stream(struct exec *x, uint64_t mode, CUstream given)
 
 static CUresult copy_end(const struct box *b, uint64_t mode, CUresult r)
 {
-	return r || mode == COPY_ASYNC ? r : drv.cuStreamSynchronize(b->stream);
+	return r || mode == COPY_ASYNC || mode == COPY_HELD ? r : drv.cuStreamSynchronize(b->stream);
 }
 
 /* Bytes to the device: [mode, stream, address, n], bulk. */
@@ -291,7 +297,7 @@ static CUresult serve_to_device(struct exec *x)
 	uint64_t dst = get_u64(&x->in), n = get_u64(&x->in);
 	bool ptds = x->frame.flags & FRAME_PTDS;
 
-	if (!get_end(&x->in) || mode > COPY_ASIDE || n != x->frame.bulk_len || n > LIMIT_BULK)
+	if (!get_end(&x->in) || mode > COPY_HELD || n != x->frame.bulk_len || n > LIMIT_BULK)
 		return SERVE_BAD;
 	if (x->bad_handle)
 		return x->handle_code;
@@ -300,7 +306,7 @@ static CUresult serve_to_device(struct exec *x)
 
 		if (n && !p)
 			return SERVE_BAD;
-		if (mode == COPY_ASYNC)
+		if (mode != COPY_SYNC)
 			return drv.cuMemcpyHtoDAsync_v2(dst, p, n, stream);
 		return ptds ? drv.cuMemcpyHtoD_v2_ptds(dst, p, n) : drv.cuMemcpyHtoD_v2(dst, p, n);
 	}
@@ -311,7 +317,7 @@ static CUresult serve_to_device(struct exec *x)
 		.d = 1,
 		.stream = copy_stream(x, mode, stream),
 		.linear = true,
-		.aside = mode == COPY_ASIDE};
+		.use = slot_use(mode, true)};
 
 	return copy_end(&b, mode, receive(x, &b));
 }
@@ -373,7 +379,7 @@ static CUresult serve_to_host(struct exec *x)
 		.d = 1,
 		.stream = copy_stream(x, mode, stream),
 		.linear = true,
-		.aside = mode == COPY_ASIDE};
+		.use = slot_use(mode, false)};
 
 	return to_host(x, &b, mode, transfer, n);
 }
@@ -445,7 +451,7 @@ static CUresult serve_box(struct exec *x)
 	transfer = get_u64(&x->in);
 	bool from = b.src.type == CU_MEMORYTYPE_HOST, to = b.dst.type == CU_MEMORYTYPE_HOST;
 
-	if (!get_end(&x->in) || !sides || mode > COPY_ASIDE || (from && to) || !b.w || !b.h || !b.d ||
+	if (!get_end(&x->in) || !sides || mode > (from ? COPY_HELD : COPY_ASIDE) || (from && to) || !b.w || !b.h || !b.d ||
 		__builtin_mul_overflow(b.w, b.h, &total) || __builtin_mul_overflow(total, b.d, &total) ||
 		((from || to) && total > LIMIT_BULK) || x->frame.bulk_len != (from ? total : 0))
 		return SERVE_BAD;
@@ -455,7 +461,7 @@ static CUresult serve_box(struct exec *x)
 		return x->handle_code;
 	}
 	b.stream = copy_stream(x, mode, stream);
-	b.aside = mode == COPY_ASIDE;
+	b.use = slot_use(mode, from);
 	if (to)
 		return to_host(x, &b, mode, transfer, total);
 	if (from)

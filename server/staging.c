@@ -15,9 +15,7 @@
 #include "wire/log.h"
 #include "cuda.calls.h"
 
-#define SLOTS 4
-#define ASIDE_SLOTS 2 /* for copies that hold a stream: they never wait for what stands behind it */
-#define ALL_SLOTS (SLOTS + ASIDE_SLOTS)
+#define ALL_SLOTS 10
 #define GRANULE 4096u
 #define GRANULES (STAGE_SLOT / GRANULE)
 #define STAGE_BYTES ((ALL_SLOTS + 1) * STAGE_SLOT)
@@ -49,6 +47,14 @@ struct stage {
 	unsigned pieces; /* out */
 	bool stale;
 };
+
+static const struct {
+	unsigned first, count;
+} slots_of[SLOT_USES] = {[SLOT_TO_DEVICE] = {0, 4},
+	[SLOT_TO_HOST] = {4, 2},
+	[SLOT_ASIDE] = {6, 2},
+	[SLOT_HELD] = {8, COPY_HELD_SLOTS}};
+_Static_assert(8 + COPY_HELD_SLOTS == ALL_SLOTS, "slots");
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t given = PTHREAD_COND_INITIALIZER;
@@ -167,9 +173,9 @@ struct stage *stage_get(void)
 }
 
 /* A slot that nobody has: one whose last copy has ended if there is one, else any. Called with the lock. */
-static struct slot *choose(struct stage *s, bool aside)
+static struct slot *choose(struct stage *s, enum slot_use use)
 {
-	unsigned first = aside ? SLOTS : 0, count = aside ? ASIDE_SLOTS : SLOTS;
+	unsigned first = slots_of[use].first, count = slots_of[use].count;
 	struct slot *any = NULL;
 
 	for (unsigned i = 0; i < count; i++) {
@@ -199,12 +205,12 @@ static bool ready(struct slot *slot, bool wait)
 	return !r;
 }
 
-static struct slot *take(struct stage *s, bool aside, bool wait)
+static struct slot *take(struct stage *s, enum slot_use use, bool wait)
 {
 	struct slot *slot;
 
 	pthread_mutex_lock(&lock);
-	while (!(slot = choose(s, aside)) && wait)
+	while (!(slot = choose(s, use)) && wait)
 		pthread_cond_wait(&given, &lock);
 	if (slot) {
 		slot->taken = true;
@@ -217,13 +223,13 @@ static struct slot *take(struct stage *s, bool aside, bool wait)
 	return NULL;
 }
 
-struct slot *stage_take(struct stage *s, bool aside)
+struct slot *stage_take(struct stage *s, enum slot_use use)
 {
-	return take(s, aside, true);
+	return take(s, use, true);
 }
-struct slot *stage_try(struct stage *s, bool aside)
+struct slot *stage_try(struct stage *s, enum slot_use use)
 {
-	return take(s, aside, false);
+	return take(s, use, false);
 }
 
 CUresult stage_record(struct slot *slot, CUstream stream)

@@ -5,7 +5,7 @@
 # may name its own: "# limit: SECONDS"), all together have one (MINUTES), a log of its own, and may run beside one
 # other. A line "# also: fuse looking" in a script has it run again as e2e-fuse/NAME (programs share no memory with
 # the mount) and e2e-looking/NAME (threads look for work before they sleep, as they do where there are more
-# processors).
+# processors); "two" as e2e-two/NAME (large copies to the device go by two connections).
 # Exit status of a test: 0 passed, 77 skipped, else failed. What a sanitizer writes into $B/tests/reports is a
 # failure too, whoever wrote it: no test sees all that the daemon and the server say.
 # Variables: B (build folder), JOBS (2), MINUTES (60, times SLOW): what has not ended by then is ended, what has not
@@ -129,6 +129,7 @@ run_script() # FOLDER SCRIPT
 	also=$(sed -n 's/^# also: //p' "$2")
 	run "$1/$name" "$(limit_of "$2")" "$2"
 	case $also in *fuse*) run "$1-fuse/$name" "$(limit_of "$2")" env SCUDAFS_CHANNEL=fuse "$2" ;; esac
+	case $also in *two*) run "$1-two/$name" "$(limit_of "$2")" env SCUDAFS_TEST_CONNECTIONS=2 "$2" ;; esac
 	case $also in *looking*) run "$1-looking/$name" "$(limit_of "$2")" env SCUDAFS_SPIN_US=50 "$2" ;; esac
 }
 

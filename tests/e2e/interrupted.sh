@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# also: fuse looking
+# also: fuse looking two
 # A program under a timer signal, with several threads that copy at once, and many that come and go.
 . "$(dirname "$0")/lib.sh"
 requires mount

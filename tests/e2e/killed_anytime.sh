@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # limit: 240
+# also: two
 # kill -9 at any moment: of a program, the daemon, the server's listener, its monitor, or a session, while programs start,
 # compute, copy and end, and while a mount begins. KILL_ROUNDS (15) moments, from KILL_SEED (1) on. Each time what is left
 # ends by itself: the programs with a result or an error, the sessions, the daemon at umount; no mount stays, and the next
@@ -30,7 +31,7 @@ for ((round = 1; round <= rounds; round++)); do
 	start_server
 	mkdir -p "$mnt"
 	# The mount is not waited for: the moment may come before it is there.
-	"$bin/scudafs" mount "$address" "$mnt" -o "log=$work/daemon.log" >"$work/mount.out" 2>&1 &
+	"$bin/scudafs" mount "$address" "$mnt" -o "log=$work/daemon.log$two" >"$work/mount.out" 2>&1 &
 	mounting=$!
 	[ $((RANDOM % 3)) = 0 ] || wait "$mounting"
 	left=()

@@ -26,6 +26,7 @@ mnt=$work/mnt
 driver=${SCUDAFS_TEST_DRIVER:-soft}
 slow=${SLOW:-1}
 sanitizer=${SCUDAFS_TEST_SANITIZER:-} # asan or tsan, where all is built with it
+two=${SCUDAFS_TEST_CONNECTIONS:+,connections=$SCUDAFS_TEST_CONNECTIONS} # behind a mount's -o log=
 export XDG_CACHE_HOME=$work/cache-home
 unset CACHE_DIRECTORY SCUDAFS_MOUNT SCUDAFS_SERVER CUDA_VISIBLE_DEVICES LD_LIBRARY_PATH
 
@@ -190,7 +191,7 @@ start_mount() # [ARGUMENT...]
 {
 	mkdir -p "$mnt"
 	at_exit stop_mount
-	"$bin/scudafs" mount "$address" "$mnt" -o "log=$work/daemon.log" "$@" || fail "mount"
+	"$bin/scudafs" mount "$address" "$mnt" -o "log=$work/daemon.log$two" "$@" || fail "mount"
 }
 
 mounted() # also when its daemon is dead

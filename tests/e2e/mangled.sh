@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # limit: 300
+# also: two
 # Programs through a relay that damages frames on their way, so that the server, the daemon and the programs' libraries
 # each read what no honest peer sends, in the middle of real sessions. A program may get any error and any result; but it
 # ends, no process of ours dies of a signal, and the server serves the next one. MANGLE_ROUNDS (3) are how often each
@@ -54,7 +55,7 @@ for ((seed = first; seed < first + rounds; seed++)); do
 		start_relay $what $seed
 		# A mount may fail in words when its first answer is damaged.
 		mkdir -p "$mnt"
-		"$bin/scudafs" mount "$address" "$mnt" -o "log=$work/daemon.log" >"$work/mount.out" 2>&1
+		"$bin/scudafs" mount "$address" "$mnt" -o "log=$work/daemon.log$two" >"$work/mount.out" 2>&1
 		code=$?
 		if [ "$code" = 0 ]; then
 			run_all $seed $what

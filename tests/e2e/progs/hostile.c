@@ -190,6 +190,33 @@ static void step_stretch(uint64_t *state)
 	wake();
 }
 
+/* A large record as it should be, whose bulk may go by two connections (-o connections=2), or nearly so. */
+static void step_large(uint64_t *state)
+{
+	struct frame f = {.kind = FRAME_POST + next(state) % 2, .call = (uint16_t)(next(state) % 720), .thread = 1,
+		.seq = ++me.seq, .bulk_len = (4 << 20) + next(state) % (2 << 20), .flags = next(state) % 40 ? 0 : 128};
+	uint64_t left = f.bulk_len;
+
+	append(&f, sizeof f, (struct ring_segment){0});
+	while (left) {
+		uint64_t n = next(state) % 4 ? 256 << 10 : 1 + next(state) % (3 << 20);
+
+		n = n < left || next(state) % 30 == 0 ? n : left;
+		left -= n < left ? n : left;
+		/* The mount has to be done with one stretch before its place serves again. */
+		for (int i = 0; i < 2000 && me.given - atomic_load(&me.control->sent) >= RING_BULKS; i++)
+			usleep(1000);
+		*ring_bulk_at(me.memory, me.given) = (struct ring_bulk){.batch = ++me.batch,
+			.at = next(state) % (16 << 20), .len = n};
+		atomic_store(&me.control->given, ++me.given);
+		wake();
+		if (next(state) % 60 == 0)
+			step_ring(state);
+		if (next(state) % 60 == 0)
+			step_stretch(state);
+	}
+}
+
 static void step_ctl(uint64_t *state)
 {
 	static _Thread_local uint8_t room[70000];
@@ -250,11 +277,17 @@ static void child(const char *mount, uint64_t state)
 	if (next(&state) % 8)
 		append(hello, hello_len, s);
 	int threads = (int)(next(&state) % 3);
+	/* Some do little but copy: otherwise none would get so far. */
+	bool large = next(&state) % 3 == 0;
+	if (large)
+		threads = 0;
 	for (int i = 0; i < threads; i++)
 		REQUIRE(!pthread_create(&t[i], NULL, i ? by_ctl : scribble,
 				(void *)(uintptr_t)(next(&state) | 1)));
-	for (int i = 0; i < STEPS; i++) {
-		if (next(&state) % 6)
+	for (int i = 0; i < (large ? STEPS / 10 : STEPS); i++) {
+		if (large && next(&state) % 8)
+			step_large(&state);
+		else if (next(&state) % 6)
 			step_ring(&state);
 		else
 			step_stretch(&state);
