@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A session's second connection. One connection is as fast as the processor that sends into it, so every second
- * stripe of a large copy to the device (FRAME_STRIPED) may go by another one, which a thread of its own fills.
- * That is worth a thread where large copies have left at a GB/s and more, which says that neither the link nor
- * a want of processors holds them up; then the server is asked for a second connection, once. Where there comes
- * none, or it ends while nothing is on its way, all goes by the first.
+/* A session's second connection. One connection is as fast as the processor that sends into it, so every
+ * second stripe of a large copy to the device (FRAME_STRIPED) may go by another one, which a thread of its
+ * own fills. That is worth a thread where large copies have left at a GB/s and more, which says that neither
+ * the link nor a want of processors holds them up; then the server is asked for a second connection, once.
+ * Where there comes none, or it ends while nothing is on its way, all goes by the first.
  *
  * Thread rule: see relay_state.h. The thread uses the stream, others ask the kernel about it under the lock;
  * it is started, and waited for, by the session's thread, so the relay outlives it. */
@@ -144,10 +144,10 @@ static int await(struct relay *r, struct stream *s, bool blocked)
 	struct second *t = &r->second;
 	struct pollfd p[] = {{.fd = stream_fd(s), .events = POLLIN | (blocked ? POLLOUT : 0)},
 		{.fd = t->wake_fd, .events = POLLIN}};
-	uint64_t pushed = atomic_load_explicit(&t->pushed, memory_order_relaxed), end, count;
+	uint64_t pushed = t->pushed, end, count;
 	pthread_mutex_unlock(&r->lock);
 	end = clock_us() + spin_us();
-	while (!blocked && atomic_load_explicit(&t->pushed, memory_order_relaxed) == pushed && clock_us() < end)
+	while (!blocked && t->pushed == pushed && clock_us() < end)
 		for (int i = 0; i < LOOKS; i++)
 			spin_relax();
 	pthread_mutex_lock(&r->lock);
@@ -291,7 +291,8 @@ int second_answered(struct relay *r, const struct frame *f)
 			close(t->wake_fd);
 	}
 	if (asked && !t->started)
-		log_info("session %u has no second connection: %s", r->id, start ? "no thread" : "the server has none");
+		log_info("session %u has no second connection: %s", r->id,
+			start ? "no thread" : "the server has none");
 	pthread_mutex_unlock(&r->lock);
 	return asked ? 0 : EPROTO;
 }

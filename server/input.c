@@ -211,7 +211,8 @@ static bool scan_record(struct session *s, const struct frame *f, uint64_t at)
 /* A POST may be stuck in the driver behind a host function whose end the program has told, or for which it
  * asks something, but in bytes that nobody reads before the POST is through. So the reader looks through the
  * frames that wait for those that bypass the ordered stream, deals with them and leaves a mark. The mount
- * gives such a frame only behind all bytes ahead of it, so those of the second connection are taken in, too. */
+ * gives such a frame only behind all bytes ahead of it, so those of the second connection are taken in, too.
+ * */
 void input_scan(struct session *s)
 {
 	struct source *in = &s->source[FIRST];
@@ -306,6 +307,9 @@ bool input_record(struct session *s, struct frame *f, bool block)
 			upcall_done(s, f->seq);
 			continue;
 		case FRAME_SECOND:
+			if (!s->greeted)
+				session_end(s, CUDA_ERROR_MPS_CLIENT_TERMINATED,
+						"bad frame: SECOND before HELLO");
 			second_asked(s);
 			continue;
 		case FRAME_HELLO:
@@ -318,7 +322,8 @@ bool input_record(struct session *s, struct frame *f, bool block)
 					frame_kind_name(f->kind));
 		}
 		if (f->flags & FRAME_STRIPED && !s->source[SECOND].stream)
-			session_end(s, CUDA_ERROR_MPS_CLIENT_TERMINATED, "bad frame: stripes of no connection");
+			session_end(s, CUDA_ERROR_MPS_CLIENT_TERMINATED,
+					"bad frame: stripes of no connection");
 		record_counts(s, f);
 		if ((f->kind == FRAME_HELLO) == s->greeted)
 			session_end(s, CUDA_ERROR_MPS_CLIENT_TERMINATED, "bad frame: %s", s->greeted ?

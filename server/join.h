@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Second connections at the listener: which sessions expect one (second.c, protocol.md section 1), and the way
- * of one to its session. A session expects one at a time, so there are no more than sessions.
+/* Second connections at the listener: which sessions expect one (second.c, protocol.md section 1), and the
+ * way of one to its session. A session expects one at a time, so there are no more than sessions.
  *
  * Thread rule: the listener's one thread. */
 #pragma once

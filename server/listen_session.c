@@ -172,7 +172,8 @@ void connection_ready(struct pending_table *t, struct pending *p)
 				"too many connections wait for authentication");
 	else if (p->preamble.flags & PREAMBLE_SECOND) {
 		if (join_arrived(p->preamble.routing, p->fd))
-			pending_refuse(p, CUDA_ERROR_MPS_CONNECTION_FAILED, "no session expects this connection");
+			pending_refuse(p, CUDA_ERROR_MPS_CONNECTION_FAILED,
+					"no session expects this connection");
 		else
 			pending_close(p);
 	} else if (p->preamble.flags & PREAMBLE_MONITOR) {

@@ -154,11 +154,13 @@ static const char *preamble_problem(const struct preamble *p)
 		return "this is not the scudafs protocol";
 	if (p->version != PROTOCOL_VERSION)
 		return "another version of the protocol";
-	if (p->flags & ~(PREAMBLE_TLS | PREAMBLE_MONITOR | PREAMBLE_PACK | PREAMBLE_PACK_ALWAYS | PREAMBLE_SECOND) ||
-		p->zero)
+	if (p->flags & ~(PREAMBLE_TLS | PREAMBLE_MONITOR | PREAMBLE_PACK | PREAMBLE_PACK_ALWAYS |
+		PREAMBLE_SECOND) || p->zero)
 		return "unknown flags in the preamble";
 	/* A second connection is clear, and nothing else. */
-	if (p->flags & PREAMBLE_SECOND ? p->flags != PREAMBLE_SECOND : memcmp(p->routing, none, sizeof none) != 0)
+	bool second = p->flags & PREAMBLE_SECOND;
+
+	if (second ? p->flags != PREAMBLE_SECOND : memcmp(p->routing, none, sizeof none) != 0)
 		return "this way of joining a session is not offered";
 	return NULL;
 }

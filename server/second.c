@@ -2,12 +2,12 @@
 /* The session's second connection, which carries every second stripe of large bulks to the device: one
  * connection is as fast as the processor that sends into it. The mount asks for it; the listener is told to
  * expect it, by a token that it makes and that opens one connection once; the mount gets the token over the
- * first connection, so whoever comes with it speaks for the same program. On a unix socket it must be the same
- * user besides. Clear connections only: a session keeps no key, and TLS costs more processors than there are to
- * win. Whatever fails here, the session goes on with one connection.
+ * first connection, so whoever comes with it speaks for the same program. On a unix socket it must be the
+ * same user besides. Clear connections only: a session keeps no key, and TLS costs more processors than there
+ * are to win. Whatever fails here, the session goes on with one connection.
  *
- * Thread rule: second_asked by the holder of the baton; a thread of its own waits for the connection, publishes
- * it once, and ends. From then on it belongs to the holder of the baton (input.c). */
+ * Thread rule: second_asked by the holder of the baton; a thread of its own waits for the connection,
+ * publishes it once, and ends. From then on it belongs to the holder of the baton (input.c). */
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>
@@ -63,7 +63,8 @@ static const char *greet(struct session *s, int fd)
 		stream_close(second);
 		return why;
 	}
-	/* From here on the holder of the baton may read it. Should this not arrive, the mount does not use it. */
+	/* From here on the holder of the baton may read it. Should this not arrive, the mount does not use
+	 * it. */
 	f.kind = FRAME_PONG;
 	(void)stream_write_all(second, &v, 1, TIME_PREAMBLE);
 	return NULL;

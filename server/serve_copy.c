@@ -270,7 +270,11 @@ static CUresult deliver(struct exec *x, const struct box *b, uint64_t transfer, 
 
 static enum slot_use slot_use(uint64_t mode, bool to_device)
 {
-	return mode == COPY_ASIDE ? SLOT_ASIDE : !to_device ? SLOT_TO_HOST : mode == COPY_HELD ? SLOT_HELD : SLOT_TO_DEVICE;
+	if (mode == COPY_ASIDE)
+		return SLOT_ASIDE;
+	if (!to_device)
+		return SLOT_TO_HOST;
+	return mode == COPY_HELD ? SLOT_HELD : SLOT_TO_DEVICE;
 }
 
 /* The stream that a copy's mode means. */
@@ -450,8 +454,9 @@ static CUresult serve_box(struct exec *x)
 	b.d = get_u64(&x->in);
 	transfer = get_u64(&x->in);
 	bool from = b.src.type == CU_MEMORYTYPE_HOST, to = b.dst.type == CU_MEMORYTYPE_HOST;
+	uint64_t most = from ? COPY_HELD : COPY_ASIDE;
 
-	if (!get_end(&x->in) || !sides || mode > (from ? COPY_HELD : COPY_ASIDE) || (from && to) || !b.w || !b.h || !b.d ||
+	if (!get_end(&x->in) || !sides || mode > most || (from && to) || !b.w || !b.h || !b.d ||
 		__builtin_mul_overflow(b.w, b.h, &total) || __builtin_mul_overflow(total, b.d, &total) ||
 		((from || to) && total > LIMIT_BULK) || x->frame.bulk_len != (from ? total : 0))
 		return SERVE_BAD;

@@ -13,8 +13,8 @@
 
 #define STAGE_SLOT COPY_SLOT
 
-/* What a slot may be taken for. Copies to the device are received by the holder of the baton, who has to go on:
- * so what may be pending for long, because a host function is ahead of it, has slots of its own. */
+/* What a slot may be taken for. Copies to the device are received by the holder of the baton, who has to go
+ * on: so what may be pending for long, because a host function is ahead of it, has slots of its own. */
 enum slot_use {
 	SLOT_TO_DEVICE, /* never behind a host function: the program sees to that */
 	SLOT_TO_HOST,

@@ -458,8 +458,8 @@ static const char *failure_meaning(int r)
 	}
 }
 
-static int connect_as(const char *address, const struct key *key, unsigned flags, const struct share_token *second,
-	int timeout_ms, struct stream **out, const char **why)
+static int connect_as(const char *address, const struct key *key, unsigned flags,
+	const struct share_token *second, int timeout_ms, struct stream **out, const char **why)
 {
 	int64_t deadline = transport_now_ms() + timeout_ms;
 	const char *reason = NULL;
@@ -492,8 +492,8 @@ int stream_connect(const char *address, const struct key *key, unsigned flags, i
 	return connect_as(address, key, flags, NULL, timeout_ms, out, why);
 }
 
-int stream_connect_second(const char *address, const struct share_token *token, int timeout_ms, struct stream **out,
-		const char **why)
+int stream_connect_second(const char *address, const struct share_token *token, int timeout_ms,
+		struct stream **out, const char **why)
 {
 	return connect_as(address, NULL, 0, token, timeout_ms, out, why);
 }

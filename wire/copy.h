@@ -8,12 +8,13 @@ enum copy_mode {
 	COPY_ASYNC, /* the stream that follows */
 	/* a stream of the server's own, over when the copy is: the program holds the order by other means */
 	COPY_ASIDE,
-	/* to the device, as COPY_ASYNC, where what is ahead on the stream ends only when the program lets it */
+	/* to the device, as COPY_ASYNC, where what is ahead on the stream ends only when the program lets it
+	 * */
 	COPY_HELD,
 };
 
-/* The server takes the bytes of COPY_HELD into slots of their own, each of so many bytes, until their turn; the
- * program sends no more of them: whoever had to wait for a slot would hold up what frees it. */
+/* The server takes the bytes of COPY_HELD into slots of their own, each of so many bytes, until their turn;
+ * the program sends no more of them: whoever had to wait for a slot would hold up what frees it. */
 #define COPY_SLOT ((size_t)1 << 20)
 #define COPY_HELD_SLOTS 2
 

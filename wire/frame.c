@@ -20,7 +20,8 @@ static const struct kind {
 	uint32_t flags;
 } kinds[FRAME_KINDS] = {
 	[FRAME_HELLO] = {"HELLO", true, false, LIMIT_HEAD, 0, FRAME_PTDS},
-	[FRAME_POST] = {"POST", true, false, LIMIT_HEAD, LIMIT_BULK, FRAME_PTDS | FRAME_ASIDE | FRAME_STRIPED},
+	[FRAME_POST] = {"POST", true, false, LIMIT_HEAD, LIMIT_BULK,
+		FRAME_PTDS | FRAME_ASIDE | FRAME_STRIPED},
 	[FRAME_WAIT] = {"WAIT", true, false, LIMIT_HEAD, LIMIT_BULK,
 		FRAME_PTDS | FRAME_PACE | FRAME_ASIDE | FRAME_STRIPED},
 	[FRAME_THREAD_END] = {"THREAD_END", true, false, 0, 0, FRAME_PTDS},

@@ -20,8 +20,8 @@ enum preamble_flags {
 	PREAMBLE_PACK = 4,          /* behind each direction's first frame come blocks (wire/pack.c),
 	                             * compressed where that is faster */
 	PREAMBLE_PACK_ALWAYS = 8,   /* the same, compressed whatever the link is like */
-	PREAMBLE_SECOND = 16,       /* the second connection of the session that `routing` names: a PING, its PONG,
-	                             * and then bytes of striped records (FRAME_STRIPED) without frames */
+	PREAMBLE_SECOND = 16,       /* the second connection of the session that `routing` names: a PING, its
+	                             * PONG, and then stripes (FRAME_STRIPED) without frames */
 };
 struct preamble {
 	char magic[4];              /* "SCUD" */
@@ -62,8 +62,8 @@ enum frame_kind {
 	FRAME_KEPT,                 /* of that token; call: not 0 when the mount has too many */
 	FRAME_DROP,                 /* the file with that token is closed */
 	/* both directions, once in a session */
-	FRAME_SECOND,               /* the daemon asks for a second connection; the server answers with the token
-	                             * that opens it (seq, ctx), 0: it has none to give */
+	FRAME_SECOND,               /* the daemon asks for a second connection; the server answers with the
+	                             * token that opens it (seq, ctx), 0: it has none to give */
 	FRAME_KINDS
 };
 

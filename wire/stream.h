@@ -26,8 +26,8 @@ int stream_connect(const char *address, const struct key *key, unsigned flags, i
 
 /* The same for the second connection of a session, which is in clear: the server has said `token` for it. */
 struct share_token;
-int stream_connect_second(const char *address, const struct share_token *token, int timeout_ms, struct stream **out,
-		const char **why);
+int stream_connect_second(const char *address, const struct share_token *token, int timeout_ms,
+		struct stream **out, const char **why);
 /* No TLS. */
 bool stream_is_clear(const struct stream *s);
 

@@ -260,7 +260,8 @@ static void *say_stripes(void *arg)
 /* A striped record, taken in pieces that fit nothing; what stands behind it is found by the look ahead. */
 START_TEST(striped)
 {
-	static const uint64_t bulks[] = {0, 1, STRIPE - 1, STRIPE, STRIPE + 1, 2 * STRIPE, 3 * STRIPE + 7, 10 * STRIPE - 3};
+	static const uint64_t bulks[] = {0, 1, STRIPE - 1, STRIPE, STRIPE + 1, 2 * STRIPE,
+		 3 * STRIPE + 7, 10 * STRIPE - 3};
 	struct frame f = {.kind = FRAME_POST, .thread = 1, .seq = 1, .head_len = 4, .bulk_len = bulks[_i],
 		.flags = FRAME_STRIPED};
 	struct striped by[2];
@@ -305,7 +306,8 @@ END_TEST
  * in what both have, and finds what stands behind; then all is as it was sent. */
 START_TEST(striped_look_ahead)
 {
-	struct frame f = {.kind = FRAME_POST, .thread = 1, .seq = 1, .bulk_len = 24 * STRIPE + 5, .flags = FRAME_STRIPED};
+	struct frame f = {.kind = FRAME_POST, .thread = 1, .seq = 1, .bulk_len = 24 * STRIPE + 5,
+		.flags = FRAME_STRIPED};
 	struct striped by[2];
 	pthread_t thread[2];
 	static uint8_t bytes[24 * STRIPE + 5];

@@ -193,8 +193,9 @@ static void step_stretch(uint64_t *state)
 /* A large record as it should be, whose bulk may go by two connections (-o connections=2), or nearly so. */
 static void step_large(uint64_t *state)
 {
-	struct frame f = {.kind = FRAME_POST + next(state) % 2, .call = (uint16_t)(next(state) % 720), .thread = 1,
-		.seq = ++me.seq, .bulk_len = (4 << 20) + next(state) % (2 << 20), .flags = next(state) % 40 ? 0 : 128};
+	struct frame f = {.kind = FRAME_POST + next(state) % 2, .call = (uint16_t)(next(state) % 720),
+		.thread = 1, .seq = ++me.seq, .bulk_len = (4 << 20) + next(state) % (2 << 20),
+		.flags = next(state) % 40 ? 0 : FRAME_STRIPED};
 	uint64_t left = f.bulk_len;
 
 	append(&f, sizeof f, (struct ring_segment){0});

@@ -11,7 +11,7 @@ import sys
 import threading
 import time
 
-from wire import HEADER, MONITOR
+from wire import HEADER, MONITOR, SECOND, inline
 
 ODD = (0, 1, 2, 127, 128, 255, 1 << 16, (1 << 16) - 1, 1 << 31, (1 << 32) - 1, 1 << 32, 1 << 48, (1 << 63) - 1, (1 << 64) - 1)
 WIDTHS = (32, 8, 8, 16, 64, 32, 32, 64, 64)  # of the header's fields, in bits
@@ -75,7 +75,7 @@ def pump_frames(source, sink, rng):
                 sink.sendall(damaged(rng, fields, head, bulk) if bad else HEADER.pack(*fields) + head + bulk)
             else:  # a large copy passes as it is
                 sink.sendall(HEADER.pack(*fields) + exactly(source, fields[0]))
-                left = fields[4]
+                left = inline(fields[2], fields[4])
                 while left:
                     part = exactly(source, min(left, 1 << 20))
                     sink.sendall(part)
@@ -129,6 +129,10 @@ def connection(client, port, what, seed):
         s.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     monitor = bool(start[5] & MONITOR)
     # Of the streams of bytes a monitor's is damaged as well, but rarely: without it there is no mount.
+    # A session's second connection has no frames.
+    if start[5] & SECOND:
+        both_ways(client, server, pump_bytes, rng[0] if what == "up" and rng[0].random() < 0.2 else None, None)
+        return
     hit = monitor == (what == "monitor") or (what == "bytes" and rng[0].random() < 0.2)
     up, down = (rng[i] if hit and what != other else None for i, other in enumerate(("down", "up")))
     both_ways(client, server, pump_bytes if what == "bytes" else pump_frames, up, down)

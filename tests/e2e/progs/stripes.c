@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Large copies to the device beside a stream that host functions hold, in whose way stand copies of all kinds:
- * pageable ones, which the server takes before their turn, and pinned ones, whose bytes the program is asked for
- * when it comes. Neither may keep the other from going on; every byte is checked. Says "right", waits for a
- * word, does the same again, says "over". Three threads. */
+/* Large copies to the device beside a stream that host functions hold, in whose way stand copies of all
+ * kinds: pageable ones, which the server takes before their turn, and pinned ones, whose bytes the program is
+ * asked for when it comes. Neither may keep the other from going on; every byte is checked. Says "right",
+ * waits for a word, does the same again, says "over". Three threads. */
 #include <pthread.h>
 #include <stdatomic.h>
 #include "tests/e2e/progs/prog.h"
 
-enum { MIB = 1 << 20, LARGE = 24 * MIB, SMALL = 3 * MIB + 5, PINNED = 9 * MIB + 3, ROUNDS = 12, HELD_MS = 15 };
+enum { MIB = 1 << 20, LARGE = 24 * MIB };
+enum { SMALL = 3 * MIB + 5, PINNED = 9 * MIB + 3, ROUNDS = 12, HELD_MS = 15 };
 
 static _Atomic bool over;
 

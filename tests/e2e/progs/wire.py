@@ -7,7 +7,16 @@ import time
 HEADER = struct.Struct("<IBBHQIIQQ")  # head_len kind flags call bulk_len thread deliveries seq ctx
 HELLO, POST, WAIT, THREAD_END, UPCALL_DONE, PING = 1, 2, 3, 4, 5, 6
 GET_SNAPSHOT = 13
-TLS, MONITOR = 1, 2
+TLS, MONITOR, PACK, SECOND = 1, 2, 4, 16
+STRIPED, STRIPE = 128, 256 << 10
+
+
+def inline(flags, bulk_len):
+    """Bytes of a bulk that follow its header: of a striped one the rest comes by the second connection."""
+    if not flags & STRIPED:
+        return bulk_len
+    rest = bulk_len % (2 * STRIPE)
+    return bulk_len // (2 * STRIPE) * STRIPE + min(rest, STRIPE)
 
 
 def preamble(flags=0, magic=b"SCUD", version=2, zero=0, routing=bytes(16)):

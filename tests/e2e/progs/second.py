@@ -1,0 +1,73 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""second.py PORT HOW BYTES: a relay to the server at PORT that does to second connections (wire/frame.h) what HOW says, once BYTES of one have passed: "pass", "cut" (both
+ends are closed), "reset" (the mount's end is reset), "swallow" (nothing passes any more, and nobody is told). Prints its own port and a line for each second
+connection; ends after ten minutes at the latest."""
+import socket
+import struct
+import sys
+import threading
+import time
+
+from wire import SECOND
+
+
+def pump(source, sink, most, how):
+    """True when `most` bytes have passed."""
+    try:
+        while most and (data := source.recv(min(most, 65536))):
+            sink.sendall(data)
+            most -= len(data)
+    except OSError:
+        pass
+    if not most and how == "swallow":
+        time.sleep(600)
+    return not most
+
+
+def connection(client, port, how, most):
+    server = socket.create_connection(("127.0.0.1", port))
+    start = b""
+    while len(start) < 24 and (part := client.recv(24 - len(start))):
+        start += part
+    server.sendall(start)
+    second = len(start) == 24 and start[5] & SECOND
+    for s in (client, server):
+        s.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    if second:
+        print("second", flush=True)
+
+    def back():
+        pump(server, client, 1 << 62, "")
+        for s in (client, server):
+            try:
+                s.shutdown(socket.SHUT_RDWR)
+            except OSError:
+                pass
+
+    threading.Thread(target=back, daemon=True).start()
+    if pump(client, server, most if second and how != "pass" else 1 << 62, how) and how == "reset":
+        client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        client.close()
+    for s in (client, server):
+        try:
+            s.shutdown(socket.SHUT_RDWR)
+        except OSError:
+            pass
+
+
+def main():
+    port, how, most = int(sys.argv[1]), sys.argv[2], int(sys.argv[3])
+    listener = socket.create_server(("127.0.0.1", 0), backlog=64)
+    print(listener.getsockname()[1], flush=True)
+
+    def accept():
+        while True:
+            client, _ = listener.accept()
+            threading.Thread(target=connection, args=(client, port, how, most), daemon=True).start()
+
+    threading.Thread(target=accept, daemon=True).start()
+    time.sleep(600)
+
+
+main()

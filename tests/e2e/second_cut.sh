@@ -1,0 +1,72 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# limit: 240
+# A relay that leaves a session's first connection alone, and does all kinds of things to the second: ahead of its first byte the session goes on without it; in the
+# middle of a copy the program gets an error within 10 s, also where nothing passes and nobody is told; another program beside it does not notice.
+. "$(dirname "$0")/lib.sh"
+requires mount python3
+start_server
+real=$address
+
+relay=
+stop_relay()
+{
+	[ -z "$relay" ] || { kill "$relay"; wait "$relay"; } 2>/dev/null
+	relay=
+}
+at_exit stop_relay
+through() # HOW BYTES: a mount through such a relay
+{
+	: >"$work/relay.out"
+	python3 "$top/tests/e2e/progs/second.py" "${real##*:}" "$1" "$2" >"$work/relay.out" 2>"$work/relay.err" &
+	relay=$!
+	within 10 test -s "$work/relay.out" || fail "no relay: $(cat "$work/relay.err")"
+	address=127.0.0.1:$(head -n 1 "$work/relay.out")
+	start_mount -o connections=2
+}
+seconds() # how many second connections have come to the relay
+{
+	grep -c second "$work/relay.out"
+}
+away()
+{
+	stop_mount
+	stop_relay
+	within 10 no_sessions || fail "$1: sessions are left: $(sessions)"
+	address=$real
+}
+
+right() # HOW BYTES: the program notices nothing
+{
+	through "$1" "$2"
+	run_program large </dev/null | grep -q over || fail "$1 after $2 bytes: a program fails"
+	[ "$(seconds)" = 1 ] || fail "$1 after $2 bytes: $(seconds) second connections"
+	away "$1 after $2"
+}
+# The PING of a second connection is 40 bytes.
+right pass 0
+right cut 0
+right reset 0
+right cut 39
+right swallow 20
+
+wrong() # HOW BYTES: the program gets an error
+{
+	local start
+	through "$1" "$2"
+	start_program "beside_$1" steady
+	expect "beside_$1" 20 working
+	start_program "$1" waits to_device
+	expect "$1" 20 working
+	start=$(now_ms)
+	within 30 grep -q second "$work/relay.out" || fail "$1: there was no second connection"
+	expect "$1" 12 '^code'
+	[ $(($(now_ms) - start)) -lt $((12000 * slow)) ] || fail "$1 after $2 bytes: the error came after $(($(now_ms) - start)) ms"
+	said "$1" '^code 806 ' || fail "$1 after $2 bytes: $(cat "$work/$1.out")"
+	tell "beside_$1"
+	expect "beside_$1" 20 rounds
+	away "$1 after $2"
+}
+wrong cut 40000001
+wrong reset 45000001
+wrong swallow 50000001
