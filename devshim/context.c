@@ -116,6 +116,7 @@ static void born(struct context *c, unsigned flags, unsigned users)
 	atomic_store(&c->sticky, 0);
 	atomic_store(&c->id, 0);
 	atomic_store(&c->known, 0);
+	atomic_store(&c->chosen, 0);
 	context_set_flags(c, flags);
 	atomic_store(&c->alive, true);
 }

@@ -30,6 +30,7 @@ struct context {
 	_Atomic unsigned known;     /* bit i: limit[i]; CONTEXT_CACHE, CONTEXT_PRIORITY */
 	size_t limit[CONTEXT_LIMITS];
 	CUfunc_cache cache;
+	_Atomic unsigned chosen;    /* the cache configuration that the program chose last, and 1; 0: none */
 	int priority[2];            /* least, greatest */
 };
 #define CONTEXT_CACHE       (1u << 30)

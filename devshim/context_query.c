@@ -223,7 +223,8 @@ CUresult cuCtxSetCacheConfig(CUfunc_cache config)
 		return r;
 	forget(c, CONTEXT_CACHE);
 	r = remote_cuCtxSetCacheConfig(config);
-	occupancy_configured();
+	if (r || atomic_exchange(&c->chosen, (unsigned)config + 1) != (unsigned)config + 1)
+		occupancy_configured();
 	return r;
 }
 

@@ -146,8 +146,12 @@ static bool is_cache_config(CUfunc_cache v)
 	return (unsigned)v <= CU_FUNC_CACHE_PREFER_EQUAL;
 }
 
-static CUresult finish_configuring(struct call *c, CUfunc_cache config)
+/* Many programs choose the same again ahead of each launch: only another choice changes an answer. */
+static CUresult finish_configuring(struct call *c, const void *h, CUdevice dev, CUfunc_cache config)
 {
+	struct function *f = function_of(h);
+	f = f && f->kernel ? f->kernel : f;
+	unsigned choice = (unsigned)dev << 8 | (unsigned)config % 128 | 128;
 	CUresult r;
 
 	if (is_cache_config(config)) {
@@ -156,7 +160,8 @@ static CUresult finish_configuring(struct call *c, CUfunc_cache config)
 		r = call_wait(c);
 		r = call_end(c, r);
 	}
-	occupancy_configured();
+	if (!f || r || atomic_exchange(&f->chosen, choice) != choice)
+		occupancy_configured();
 	return r;
 }
 
@@ -173,7 +178,7 @@ CUresult cuFuncSetCacheConfig(CUfunction hfunc, CUfunc_cache config)
 	if (!put_handle(&c, HANDLE_CUfunction, hfunc))
 		return CUDA_ERROR_INVALID_HANDLE;
 	put_i64(&c.out, config);
-	return finish_configuring(&c, config);
+	return finish_configuring(&c, hfunc, ctx->device, config);
 }
 
 CUresult cuKernelSetCacheConfig(CUkernel kernel, CUfunc_cache config, CUdevice dev)
@@ -188,7 +193,7 @@ CUresult cuKernelSetCacheConfig(CUkernel kernel, CUfunc_cache config, CUdevice d
 	put_i64(&c.out, config);
 	if (!put_device(&c, dev))
 		return CUDA_ERROR_INVALID_DEVICE;
-	return finish_configuring(&c, config);
+	return finish_configuring(&c, kernel, dev, config);
 }
 
 /* The name of a function is its handle's when it was found by name; `name` may be the same for many. */
