@@ -123,10 +123,11 @@ const uint8_t *notes_next(const struct notes *t, size_t *at, size_t *n)
 	return t->bytes + *at - h.len;
 }
 
-/* Of what a file held, only entries that are right are left. */
-static void sift(struct notes *t)
+/* Of what a file held, only entries that are right are left. False when no entry could be made out from some
+ * place on: what is added behind it would not be found. */
+static bool sift(struct notes *t)
 {
-	size_t at = 0, kept = 0, n;
+	size_t at = 0, kept = 0, all = t->n, n;
 
 	for (const uint8_t *e; (e = notes_next(t, &at, &n));) {
 		struct header h;
@@ -141,17 +142,17 @@ static void sift(struct notes *t)
 		kept += sizeof h + n;
 	}
 	t->n = kept;
+	return at == all;
 }
 
-/* A file that holds more of other machines than of this one makes room. */
+/* A file that is damaged, or holds more of other machines than of this one, is written anew. */
 void notes_read(struct notes *t)
 {
 	size_t n = 0;
 
 	t->bytes = cache_notes(t->digest, &n);
 	t->n = t->bytes ? n : 0;
-	sift(t);
-	if (t->n >= n / 2)
+	if (sift(t) && t->n >= n / 2)
 		return;
 	cache_forget_notes(t->digest);
 	if (t->n)

@@ -25,14 +25,15 @@ trips() # IMAGES KIB NAME=COUNT...: exactly these, and nothing else but one cuIn
 	PY
 }
 trips 3 100 cuLibraryLoadData=3 cuLibraryGetKernel=3 cuOccupancyMaxActiveBlocksPerMultiprocessor=3 \
-	cuOccupancyAvailableDynamicSMemPerBlock=3 cuOccupancyMaxActiveClusters=1
+	cuOccupancyAvailableDynamicSMemPerBlock=3 cuOccupancyMaxActiveClusters=1 cuLaunchKernel=3
 # What followed the first image is expected behind it.
 trips 3 100 cuLibraryLoadData=1
 # Small images as well; and of those that are expected, some do not come, and another one comes.
 trips 4 3 cuLibraryLoadData=4 cuLibraryGetKernel=4 cuOccupancyMaxActiveBlocksPerMultiprocessor=4 \
-	cuOccupancyAvailableDynamicSMemPerBlock=4 cuOccupancyMaxActiveClusters=1
+	cuOccupancyAvailableDynamicSMemPerBlock=4 cuOccupancyMaxActiveClusters=1 cuLaunchKernel=4
 trips 2 3 cuLibraryLoadData=1
-trips 5 3 cuLibraryLoadData=2 cuLibraryGetKernel=1 cuOccupancyMaxActiveBlocksPerMultiprocessor=1 cuOccupancyAvailableDynamicSMemPerBlock=1
+trips 5 3 cuLibraryLoadData=2 cuLibraryGetKernel=1 cuOccupancyMaxActiveBlocksPerMultiprocessor=1 \
+	cuOccupancyAvailableDynamicSMemPerBlock=1 cuLaunchKernel=1
 trips 5 3 cuLibraryLoadData=1
 
 # What a driver answers where a cache configuration was chosen is neither remembered beyond the choice nor told to others.

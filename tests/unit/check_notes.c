@@ -135,6 +135,51 @@ START_TEST(sessions)
 }
 END_TEST
 
+/* A length that is damaged hides what is behind it, and what would be added there: the file is written anew. */
+START_TEST(damaged)
+{
+	struct image i = image(1, 1000);
+	char path[sizeof dir + 300], find[sizeof dir + 60];
+	uint8_t bad[4] = {0xff, 0xff, 0xff, 0x7f};
+
+	for (const char *name = "abcdefgh"; *name; name++) {
+		pid_t pid = fork();
+
+		if (!pid) {
+			notes_begin(1, &i, &plain);
+			add(1, (char[]){*name, 0});
+			_exit(0);
+		}
+		ck_assert_int_eq(waitpid(pid, NULL, 0), pid);
+	}
+	snprintf(find, sizeof find, "find %s -name '*.notes'", dir);
+	FILE *found = popen(find, "r");
+
+	ck_assert_ptr_nonnull(fgets(path, sizeof path, found));
+	path[strcspn(path, "\n")] = 0;
+	pclose(found);
+	FILE *f = fopen(path, "r+");
+
+	ck_assert_ptr_nonnull(f);
+	fseek(f, 0, SEEK_END);
+	long each = ftell(f) / 8;
+
+	fseek(f, 6 * each, SEEK_SET);
+	ck_assert_uint_eq(fwrite(bad, 1, sizeof bad, f), sizeof bad);
+	fclose(f);
+	expect_session(&i, NULL, "abcdef");
+	pid_t pid = fork();
+
+	if (!pid) {
+		notes_begin(1, &i, &plain);
+		add(1, "i");
+		_exit(0);
+	}
+	ck_assert_int_eq(waitpid(pid, NULL, 0), pid);
+	expect_session(&i, NULL, "abcdefi");
+}
+END_TEST
+
 /* What is loaded several times has one list, until the last of it ends. */
 START_TEST(shared)
 {
@@ -251,6 +296,7 @@ int main(void)
 	tcase_set_timeout(t, 60);
 	tcase_add_checked_fixture(t, setup, teardown);
 	tcase_add_test(t, sessions);
+	tcase_add_test(t, damaged);
 	tcase_add_test(t, shared);
 	tcase_add_test(t, read_ahead);
 	tcase_add_loop_test(t, mixed_devices, 0, sizeof kinds / sizeof *kinds);
