@@ -135,7 +135,8 @@ START_TEST(sessions)
 }
 END_TEST
 
-/* A length that is damaged hides what is behind it, and what would be added there: the file is written anew. */
+/* A length that is damaged hides what is behind it, and what would be added there: the file is written anew.
+ * */
 START_TEST(damaged)
 {
 	struct image i = image(1, 1000);
