@@ -176,7 +176,7 @@ static CUresult wrapper_read(const struct image_wrapper *w, const struct image_t
 	return r;
 }
 
-/* Bytes of PTX text without the NUL, 0 when it does not look like text. */
+/* Bytes of text without the NUL, 0 when it does not look like text. Whether it is PTX the driver judges. */
 static size_t text_size(const char *p, size_t max)
 {
 	size_t n = strnlen(p, max);
@@ -184,7 +184,7 @@ static size_t text_size(const char *p, size_t max)
 	for (size_t i = 0; i < n && i < 256; i++)
 		if ((unsigned char)p[i] < 0x20 && !strchr("\t\n\v\f\r", p[i]))
 			return 0;
-	return memmem(p, n, ".version", 8) ? n : 0;
+	return n;
 }
 
 static CUresult whole(struct image *i, enum image_kind kind, const void *p, size_t n)

@@ -175,12 +175,15 @@ CUresult cuLibraryLoadData(CUlibrary *library, const void *code, CUjit_option *j
 		r = check_options(libraryOptions, numLibraryOptions);
 	if (r)
 		return r;
+	struct jit j = {numJitOptions, jitOptions, jitOptionsValues};
+
 	image_target(&t);
 	r = image_read(code, &t, &i);
-	if (r)
+	if (r) {
+		jit_empty(&j);
 		return r;
-	r = load(CALL_cuLibraryLoadData, library, &i,
-		&(struct jit){numJitOptions, jitOptions, jitOptionsValues});
+	}
+	r = load(CALL_cuLibraryLoadData, library, &i, &j);
 	image_finish(&i);
 	return r;
 }
@@ -204,11 +207,14 @@ CUresult cuLibraryLoadFromFile(CUlibrary *library, const char *fileName, CUjit_o
 		r = read_image_file(fileName, &bytes, &n);
 	if (r)
 		return r;
+	struct jit j = {numJitOptions, jitOptions, jitOptionsValues};
+
 	image_target(&t);
 	r = image_read_sized(bytes, n, &t, &i);
-	if (!r) {
-		r = load(CALL_cuLibraryLoadFromFile, library, &i,
-			&(struct jit){numJitOptions, jitOptions, jitOptionsValues});
+	if (r) {
+		jit_empty(&j);
+	} else {
+		r = load(CALL_cuLibraryLoadFromFile, library, &i, &j);
 		image_finish(&i);
 	}
 	free(bytes);

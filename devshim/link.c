@@ -105,7 +105,8 @@ CUresult cuLinkCreate_v2(
 	return r ? r : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
-/* The logs so far, into the room that the application gave; their sizes and the time are told at the end. */
+/* The logs so far, into the room that the application gave; their sizes and the time are told at the end,
+ * which an error is, too. */
 static void take_logs(struct call *c, const struct linker *l, bool end)
 {
 	void *values[LIMIT_OPTIONS];
@@ -143,7 +144,7 @@ static CUresult add(CUlinkState state, CUjitInputType type, const void *data, si
 	struct linker *l = handle_data(HANDLE_CUlinkState, state);
 
 	if (l)
-		take_logs(&c, l, false);
+		take_logs(&c, l, r != CUDA_SUCCESS);
 	return call_end(&c, r);
 }
 

@@ -92,7 +92,8 @@ void get_jit(struct call *c, const struct jit *j)
 	for (int k = 0; k < 2; k++) {
 		size_t n = 0;
 		const char *log = get_blob(&c->in, &n, LIMIT_LOG);
-		uint64_t used = get_u64(&c->in);
+		bool told = !get_nil(&c->in);
+		uint64_t used = told ? get_u64(&c->in) : 0;
 		void **b = option(j, log_buffer[k]), **s = option(j, log_size[k]);
 		size_t room = s ? (uintptr_t)*s : 0;
 
@@ -102,7 +103,7 @@ void get_jit(struct call *c, const struct jit *j)
 			memcpy(*b, log, n);
 			((char *)*b)[n] = 0;
 		}
-		if (s)
+		if (s && told)
 			*s = (void *)(uintptr_t)(used < room ? used : room);
 	}
 	float wall = (float)get_f64(&c->in);
@@ -110,6 +111,20 @@ void get_jit(struct call *c, const struct jit *j)
 
 	if (w)
 		memcpy(w, &wall, sizeof wall);
+}
+
+void jit_empty(const struct jit *j)
+{
+	if (j->n > LIMIT_OPTIONS || (j->n && (!j->options || !j->values)))
+		return;
+	for (int k = 0; k < 2; k++) {
+		void **b = option(j, log_buffer[k]), **s = option(j, log_size[k]);
+
+		if (b && *b && s && *s)
+			*(char *)*b = 0;
+		if (s)
+			*s = NULL;
+	}
 }
 
 CUresult read_image_file(const char *path, void **bytes, size_t *n)

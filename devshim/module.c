@@ -32,8 +32,10 @@ static CUresult load_memory(unsigned id, CUmodule *module, const void *image, co
 		return CUDA_ERROR_INVALID_VALUE;
 	image_target(&t);
 	r = image_read(image, &t, &i);
-	if (r)
+	if (r) {
+		jit_empty(j);
 		return r;
+	}
 	r = image_load(id, HANDLE_CUmodule, &i, j, (void **)module);
 	image_finish(&i);
 	return r;

@@ -21,11 +21,13 @@ CUresult image_load(unsigned id, unsigned type, const struct image *i, const str
 CUresult put_jit(struct call *c, const struct jit *j);
 /* Takes logs, their sizes and the time into the options' places. */
 void get_jit(struct call *c, const struct jit *j);
+/* Of an image that no compiler is asked about: empty logs. */
+void jit_empty(const struct jit *j);
 /* The program has taken the library's module in that context. */
 bool library_has_module(CUlibrary library, CUcontext ctx);
 /* A context has died: what was remembered of libraries in it is not true any more. */
 void library_context_died(CUcontext ctx);
-/* A file's bytes, with a NUL behind them; 301 when there is none. */
 /* Notes the range of a variable of a module or library. */
 void note_global(CUdeviceptr p, size_t n, const void *owner);
+/* A file's bytes, with a NUL behind them; 301 when there is none. */
 CUresult read_image_file(const char *path, void **bytes, size_t *n);

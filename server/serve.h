@@ -15,11 +15,14 @@ struct jit {
 	CUjit_option option[LIMIT_JIT_OPTIONS];
 	void *value[LIMIT_JIT_OPTIONS];
 	char *log[2]; /* information, errors */
+	uint64_t room[2]; /* of each, as given */
 };
 /* False when malformed. */
 bool get_jit(struct exec *x, struct jit *j);
-/* What the compiler wrote: both logs, both sizes used, the time. */
+/* What the compiler wrote: both logs, both sizes used (nil: it left them alone), the time. */
 void put_jit(struct exec *x, const struct jit *j);
+/* No compiler was asked: it has written nothing. */
+void jit_empty(struct jit *j);
 
 /* Of a function or kernel (`type`): device, layout, attributes, which make a driver load it. Device -1:
  * no attributes. */

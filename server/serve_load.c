@@ -44,7 +44,10 @@ bool get_jit(struct exec *x, struct jit *j)
 		case CU_JIT_REFERENCED_VARIABLE_COUNT:
 			return false; /* pointers of the program's: never sent */
 		case CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES:
-		case CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES: v = v > LIMIT_JIT_LOG ? LIMIT_JIT_LOG : v; break;
+		case CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES: 
+			v = v > LIMIT_JIT_LOG ? LIMIT_JIT_LOG : v;
+			j->room[o == CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES] = v;
+			break;
 		}
 		j->option[i] = o;
 		j->value[i] = is_log(o) ? NULL : (void *)(uintptr_t)v;
@@ -63,7 +66,7 @@ bool get_jit(struct exec *x, struct jit *j)
 
 void put_jit(struct exec *x, const struct jit *j)
 {
-	uint64_t size[2] = {0, 0};
+	uint64_t size[2] = {j->room[0], j->room[1]};
 	float wall = 0;
 
 	for (unsigned i = 0; i < j->n; i++) {
@@ -77,9 +80,19 @@ void put_jit(struct exec *x, const struct jit *j)
 		size_t n = log ? strnlen(log, size[k] < LIMIT_JIT_LOG ? size[k] : LIMIT_JIT_LOG) : 0;
 
 		put_bytes(&x->out, log ? log : "", n);
-		put_u64(&x->out, size[k]);
+		if (size[k] != j->room[k] || n)
+			put_u64(&x->out, size[k]);
+		else
+			put_nil(&x->out);
 	}
 	put_f64(&x->out, wall);
+}
+
+void jit_empty(struct jit *j)
+{
+	for (unsigned i = 0; i < j->n; i++)
+		if (is_log_size(j->option[i]))
+			j->value[i] = NULL;
 }
 
 /* ---- what a load tells ---- */
@@ -155,12 +168,14 @@ static CUresult load(struct exec *x, unsigned type)
 		put_bool(&x->out, i.known);
 	if (!i.known)
 		goto out;
-	if (!i.whole)
+	if (!i.whole) {
 		r = CUDA_ERROR_INVALID_IMAGE;
-	else if (type == HANDLE_CUmodule)
+		jit_empty(&j);
+	} else if (type == HANDLE_CUmodule) {
 		r = drv.cuModuleLoadDataEx((CUmodule *)&real, i.code, j.n, j.option, j.value);
-	else
+	} else {
 		r = drv.cuLibraryLoadData((CUlibrary *)&real, i.code, j.option, j.value, j.n, NULL, NULL, 0);
+	}
 	if (!id)
 		put_jit(x, &j);
 	if (r)

@@ -91,8 +91,8 @@ static void rooms(void)
 		if (n < 100)
 			SAY("size told %zu, bytes written %zu", (size_t)v[1], written);
 		else
-			SAY("size told %d, bytes written %d", (size_t)v[1] == strlen(room),
-				written == strlen(room) + 1);
+			SAY("size told %d", (size_t)v[1] == strlen(room));
+		printf("~ %zu bytes written, %zu of text\n", written, n ? strnlen(room, n) : 0);
 		printf("~ [%.*s]\n", (int)(n ? strnlen(room, n) : 0), room);
 	}
 }
