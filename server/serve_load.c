@@ -44,7 +44,7 @@ bool get_jit(struct exec *x, struct jit *j)
 		case CU_JIT_REFERENCED_VARIABLE_COUNT:
 			return false; /* pointers of the program's: never sent */
 		case CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES:
-		case CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES: 
+		case CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES:
 			v = v > LIMIT_JIT_LOG ? LIMIT_JIT_LOG : v;
 			j->room[o == CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES] = v;
 			break;

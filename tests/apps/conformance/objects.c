@@ -142,4 +142,34 @@ static void planes(void)
 	NEED(cuArrayDestroy(a));
 }
 
-SECTIONS({"linear", linear}, {"planes", planes})
+/* Which windows a driver takes on layers: told only, for the documentation leaves it open. */
+static void layers(void)
+{
+	CUDA_RESOURCE_DESC r = {.resType = CU_RESOURCE_TYPE_ARRAY};
+	CUDA_TEXTURE_DESC d = {.maxAnisotropy = 1};
+	CUDA_ARRAY3D_DESCRIPTOR a3 = {.Width = 16,
+		.Height = 4,
+		.Depth = 3,
+		.Format = CU_AD_FORMAT_FLOAT,
+		.NumChannels = 1,
+		.Flags = CUDA_ARRAY3D_LAYERED};
+	static const unsigned layer[][2] = {{0, 0}, {0, 2}, {1, 1}, {1, 2}};
+	CUtexObject t;
+
+	begin();
+	NEED(cuArray3DCreate(&r.res.array.hArray, &a3));
+	for (unsigned depth = 0; depth < 4; depth++)
+		for (size_t i = 0; i < COUNT(layer); i++) {
+			CUDA_RESOURCE_VIEW_DESC v = {.format = CU_RES_VIEW_FORMAT_FLOAT_1X32,
+				.width = 16,
+				.height = 4,
+				.depth = depth,
+				.firstLayer = layer[i][0],
+				.lastLayer = layer[i][1]};
+
+			printf("~ depth %u, layers %u to %u -> %s\n", depth, layer[i][0], layer[i][1],
+				name_of(cuTexObjectCreate(&t, &r, &d, &v)));
+		}
+}
+
+SECTIONS({"linear", linear}, {"planes", planes}, {"layers", layers})
