@@ -339,6 +339,8 @@ CUresult cuGraphExecUpdate_v2(CUgraphExec hGraphExec, CUgraph hGraph, CUgraphExe
 		return r;
 	if (!resultInfo)
 		return CUDA_ERROR_INVALID_VALUE;
+	/* As a driver leaves it when there is nothing to update. */
+	resultInfo->result = CU_GRAPH_EXEC_UPDATE_SUCCESS;
 	if (!put_handle(&c, HANDLE_CUgraphExec, hGraphExec) || !put_handle(&c, HANDLE_CUgraph, hGraph))
 		return CUDA_ERROR_INVALID_VALUE;
 	r = call_wait(&c);

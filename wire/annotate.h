@@ -23,6 +23,7 @@
                          * Linux */
 #define ORDINAL(path)   /* a sent struct whose CUmemLocation at .path (empty: itself) holds a device
                          * ordinal */
+#define VALUE           /* a handle: one that is none is an invalid value in this call */
 #define DROP            /* the first handle: dies when the call succeeds */
 #define ALTER           /* the first handle: the call changes what its attributes say */
 

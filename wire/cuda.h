@@ -354,14 +354,14 @@ CUresult cuGraphAddEmptyNode(CUgraphNode *phGraphNode, CUgraph hGraph,
 		size_t numDependencies) ANYTIME SINCE(10000);
 CUresult cuGraphAddEventRecordNode(CUgraphNode *phGraphNode, CUgraph hGraph,
 		const CUgraphNode *dependencies COUNT(numDependencies) OPTIONAL,
-		size_t numDependencies, CUevent event) ANYTIME SINCE(11010);
+		size_t numDependencies, CUevent event VALUE) ANYTIME SINCE(11010);
 CUresult cuGraphEventRecordNodeGetEvent(CUgraphNode hNode, CUevent *event_out) ANYTIME SINCE(11010);
-CUresult cuGraphEventRecordNodeSetEvent(CUgraphNode hNode, CUevent event) ANYTIME SINCE(11010);
+CUresult cuGraphEventRecordNodeSetEvent(CUgraphNode hNode, CUevent event VALUE) ANYTIME SINCE(11010);
 CUresult cuGraphAddEventWaitNode(CUgraphNode *phGraphNode, CUgraph hGraph,
 		const CUgraphNode *dependencies COUNT(numDependencies) OPTIONAL,
-		size_t numDependencies, CUevent event) SHIM ANYTIME SINCE(11010);
+		size_t numDependencies, CUevent event VALUE) SHIM ANYTIME SINCE(11010);
 CUresult cuGraphEventWaitNodeGetEvent(CUgraphNode hNode, CUevent *event_out) ANYTIME SINCE(11010);
-CUresult cuGraphEventWaitNodeSetEvent(CUgraphNode hNode, CUevent event) ANYTIME SINCE(11010);
+CUresult cuGraphEventWaitNodeSetEvent(CUgraphNode hNode, CUevent event VALUE) ANYTIME SINCE(11010);
 CUresult cuGraphAddExternalSemaphoresSignalNode(CUgraphNode *phGraphNode, CUgraph hGraph,
 		const CUgraphNode *dependencies, size_t numDependencies,
 		const CUDA_EXT_SEM_SIGNAL_NODE_PARAMS *nodeParams)
@@ -449,9 +449,9 @@ CUresult cuGraphExecHostNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode,
 		SHIM ANYTIME SINCE(10020);
 CUresult cuGraphExecChildGraphNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode, CUgraph childGraph)
 		ANYTIME SINCE(11010);
-CUresult cuGraphExecEventRecordNodeSetEvent(CUgraphExec hGraphExec, CUgraphNode hNode, CUevent event)
+CUresult cuGraphExecEventRecordNodeSetEvent(CUgraphExec hGraphExec, CUgraphNode hNode, CUevent event VALUE)
 		ANYTIME SINCE(11010);
-CUresult cuGraphExecEventWaitNodeSetEvent(CUgraphExec hGraphExec, CUgraphNode hNode, CUevent event)
+CUresult cuGraphExecEventWaitNodeSetEvent(CUgraphExec hGraphExec, CUgraphNode hNode, CUevent event VALUE)
 		ANYTIME SINCE(11010);
 CUresult cuGraphExecExternalSemaphoresSignalNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode,
 		const CUDA_EXT_SEM_SIGNAL_NODE_PARAMS *nodeParams)

@@ -435,6 +435,17 @@ static CUgraphExecUpdateResult same_condition(
 	return r;
 }
 
+/* A fill keeps its dimensions, a copy those and the kinds of memory at its ends. */
+static bool same_box(const struct node *n, const struct node *m)
+{
+	const CUDA_MEMCPY3D *a = &n->copy, *b = &m->copy;
+	if (n->work.type == WORK_SET && m->work.type == WORK_SET)
+		return (n->work.set.height > 1) == (m->work.set.height > 1);
+	return !n->has_copy || !m->has_copy ||
+	       (a->srcMemoryType == b->srcMemoryType && a->dstMemoryType == b->dstMemoryType &&
+		       (a->Height > 1) == (b->Height > 1) && (a->Depth > 1) == (b->Depth > 1));
+}
+
 /* Is b the same graph as a but for parameters? Nodes are paired in order of creation. */
 static CUgraphExecUpdateResult same_shape(struct graph *a, struct graph *b, struct node **bad)
 {
@@ -458,14 +469,16 @@ static CUgraphExecUpdateResult same_shape(struct graph *a, struct graph *b, stru
 			bool found = false;
 			for (unsigned j = 0; j < m->ndeps && !found; j++)
 				found = m->deps[j]->mark == n->deps[k]->mark;
-			if (!found)
+			if (!found) {
+				*bad = NULL;
 				return CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED;
+			}
 		}
 		if (n->work.type == WORK_KERNEL &&
 			n->work.kernel.function->object.context != m->work.kernel.function->object.context)
 			return CU_GRAPH_EXEC_UPDATE_ERROR_UNSUPPORTED_FUNCTION_CHANGE;
-		if (n->type == CU_GRAPH_NODE_TYPE_MEM_ALLOC || n->type == CU_GRAPH_NODE_TYPE_MEM_FREE)
-			return CU_GRAPH_EXEC_UPDATE_ERROR_NOT_SUPPORTED;
+		if (!same_box(n, m))
+			return CU_GRAPH_EXEC_UPDATE_ERROR_PARAMETERS_CHANGED;
 		CUgraphExecUpdateResult r = CU_GRAPH_EXEC_UPDATE_SUCCESS;
 		if (n->work.type == WORK_CHILD)
 			r = same_shape(n->work.child.graph, m->work.child.graph, bad);
@@ -485,6 +498,8 @@ CUresult cuGraphExecUpdate_v2(CUgraphExec h, CUgraph graph, CUgraphExecUpdateRes
 		return g.error;
 	struct graph_exec *x = object_find(h, KIND_EXEC);
 	struct graph *to = object_find(graph, KIND_GRAPH);
+	if (info)
+		info->result = CU_GRAPH_EXEC_UPDATE_SUCCESS;
 	if (!x || !to || !info)
 		return CUDA_ERROR_INVALID_VALUE;
 	struct node *bad;
@@ -526,8 +541,10 @@ CUresult cuGraphExecChildGraphNodeSetParams(CUgraphExec h, CUgraphNode node, CUg
 	struct graph_exec *x = object_find(h, KIND_EXEC);
 	struct node *n = x ? exec_node(x, node) : NULL, *bad;
 	struct graph *to = object_find(child, KIND_GRAPH);
-	if (!n || !to || n->work.type != WORK_CHILD || same_shape(n->work.child.graph, to, &bad))
+	if (!n || !to || n->work.type != WORK_CHILD)
 		return CUDA_ERROR_INVALID_VALUE;
+	if (same_shape(n->work.child.graph, to, &bad))
+		return CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE;
 	struct graph *copy = graph_copy(to);
 	if (!copy)
 		return CUDA_ERROR_OUT_OF_MEMORY;

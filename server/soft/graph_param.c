@@ -87,10 +87,9 @@ static CUresult kernel_change(struct node *n, const CUDA_KERNEL_NODE_PARAMS *p)
 	CUresult why = CUDA_SUCCESS;
 	struct work w;
 	struct context *c = n->work.context ? n->work.context : context_current(&why);
-	CUDA_KERNEL_NODE_PARAMS q = *p;
-	if (!q.func && !q.kern)
-		q.func = HANDLE(n->work.kernel.function);
-	CUresult r = kernel_work(&q, c, &w);
+	if (!p->func && !p->kern)
+		return CUDA_ERROR_INVALID_HANDLE;
+	CUresult r = kernel_work(p, c, &w);
 	if (r)
 		return r;
 	w.kernel.cooperative = n->work.kernel.cooperative;
@@ -253,6 +252,9 @@ CUresult cuGraphExecMemsetNodeSetParams(
 	if (g.error)
 		return g.error;
 	(void)context;
+	/* In what was made of a graph a fill keeps its dimensions. */
+	if ((p->height > 1) != (n->work.set.height > 1))
+		return CUDA_ERROR_INVALID_VALUE;
 	exec_changed(exec);
 	return set_change(n, p);
 }

@@ -12,7 +12,7 @@ CALL_WORDS = CLASSES | set(NEEDS) | set(EFFECTS) | {"SHIM", "SERVE", "ALWAYS", "
                                                     "SINCE", "PTSZ", "PTDS", "ACTS"}
 HANDLE_EFFECTS = {"DROP": "EFFECT_DROPS", "ALTER": "EFFECT_ALTERS"}
 PARAM_WORDS = {"BYTES", "COUNT", "TEXT", "STRING", "INOUT", "IN", "OPTIONAL", "OPAQUE", "UNSENT", "VIA",
-               "RAW", "ORDINAL"} | set(HANDLE_EFFECTS)
+               "RAW", "ORDINAL", "VALUE"} | set(HANDLE_EFFECTS)
 UNSIGNED = {"size_t", "unsigned", "unsigned int", "unsigned char", "unsigned short", "unsigned long",
             "unsigned long long", "uint32_t", "uint64_t"}
 RETURNED = {"out", "inout", "array-out", "array-inout", "text", "bytes-out", "via-out"}

@@ -7,7 +7,8 @@ from generator.text import HEAD, flavour, function, indent, lines, refusal, unus
 def put(p, expr):
     """Statements that put one element."""
     if p.kind == "handle":
-        return lines(1, f"if (!put_handle(&c, HANDLE_{p.type}, {expr}))", f"\treturn HANDLE_ERROR({p.type});")
+        wrong = "CUDA_ERROR_INVALID_VALUE" if p.has("VALUE") else f"HANDLE_ERROR({p.type})"
+        return lines(1, f"if (!put_handle(&c, HANDLE_{p.type}, {expr}))", f"\treturn {wrong};")
     if p.kind == "device":
         return lines(1, f"if (!put_device(&c, {expr}))", "\treturn CUDA_ERROR_INVALID_DEVICE;")
     if p.kind == "struct" and p.has("ORDINAL"):

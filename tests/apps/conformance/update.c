@@ -247,8 +247,14 @@ static void tell(const char *kind, int variant, CUgraphExec x, CUgraph g, CUgrap
 	for (size_t i = 0; i < m; i++)
 		if (olds[i] == info.errorFromNode)
 			was = (int)i;
-	SAY("%s %d -> %s, result %d, node %s %d, from %s %d", kind, variant, name_of(r), info.result,
-		info.errorNode ? "of" : "none", at, info.errorFromNode ? "of" : "none", was);
+	/* Between the program's memory and the device a copy is a host function through the mount: the result of a
+	 * change of direction is another kind of node there (3), where a driver says other parameters (5). */
+	bool turned = !strcmp(kind, "copy") && (variant == 3 || variant == 4);
+
+	if (turned)
+		SAY("%s %d -> %s", kind, variant, name_of(r));
+	SAY("%s%s %d -> %s, result %d, node %s %d, from %s %d", turned ? "~ " : "", kind, variant, name_of(r),
+		info.result, info.errorNode ? "of" : "none", at, info.errorFromNode ? "of" : "none", was);
 }
 
 static void kind(const char *name, CUgraphNode (*build)(CUgraph, int), int variants)
