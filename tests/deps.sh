@@ -1,11 +1,13 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Sees to the packages that building, testing and mounting need, on Debian and Ubuntu: installs what is missing as root (or with sudo when it asks for no
-# password), else prints the line that does and exits 1. On other systems it tells what is needed.
+# Sees to the packages that building, testing and mounting need, on Debian and Ubuntu: installs what is
+# missing as root (or with sudo when it asks for no password), else prints the line that does and exits 1. On
+# other systems it tells what is needed.
 set -eu
 
 # Alternatives, as releases name them differently, are separated by |.
-packages="gcc g++ make pkg-config libc6-dev python3 libfuse3-dev fuse3 libmsgpack-dev|libmsgpack-c-dev libssl-dev libjansson-dev
+packages="gcc g++ make pkg-config libc6-dev python3 libfuse3-dev fuse3
+	libmsgpack-dev|libmsgpack-c-dev libssl-dev libjansson-dev
 	liblz4-dev libzstd-dev check libsubunit-dev scdoc procps util-linux"
 
 installed() {
@@ -13,7 +15,8 @@ installed() {
 }
 
 if ! command -v dpkg-query >/dev/null; then
-	echo "Not a Debian system. Needed: gcc, make, pkg-config, python3, libfuse 3, msgpack-c, OpenSSL 3, jansson, lz4, zstd, check, scdoc." >&2
+	echo "Not a Debian system. Needed: gcc, make, pkg-config, python3, libfuse 3, msgpack-c," \
+		"OpenSSL 3, jansson, lz4, zstd, check, scdoc." >&2
 	exit 0
 fi
 

@@ -1,17 +1,17 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Runs the tests that were built and prints one line each; the last line is the count. `tests/run.sh` runs all,
-# `tests/run.sh e2e/keys unit` those whose name contains one of the words. Each test has a time limit (a script
-# may name its own: "# limit: SECONDS"), all together have one (MINUTES), a log of its own, and may run beside one
-# other. A line "# also: fuse looking" in a script has it run again as e2e-fuse/NAME (programs share no memory with
-# the mount) and e2e-looking/NAME (threads look for work before they sleep, as they do where there are more
-# processors); "two" as e2e-two/NAME (large copies to the device go by two connections).
-# Exit status of a test: 0 passed, 77 skipped, else failed. What a sanitizer writes into $B/tests/reports is a
-# failure too, whoever wrote it: no test sees all that the daemon and the server say.
-# Variables: B (build folder), JOBS (2), MINUTES (60, times SLOW): what has not ended by then is ended, what has not
-# begun does not; both have failed. SLOW (the factor of all time limits, those inside the tests included: 1,
-# more under a sanitizer), SCUDAFS_TEST_DRIVER (soft; auto or a path on a GPU machine), SCUDAFS_TEST_LONG (1: the
-# long ones too).
+# Runs the tests that were built and prints one line each; the last line is the count. `tests/run.sh` runs
+# all, `tests/run.sh e2e/keys unit` those whose name contains one of the words. Each test has a time limit (a
+# script may name its own: "# limit: SECONDS"), all together have one (MINUTES), a log of its own, and may
+# run beside one other. A line "# also: fuse looking" in a script has it run again as e2e-fuse/NAME (programs
+# share no memory with the mount) and e2e-looking/NAME (threads look for work before they sleep, as they do
+# where there are more processors); "two" as e2e-two/NAME (large copies to the device go by two connections).
+# Exit status of a test: 0 passed, 77 skipped, else failed. What a sanitizer writes into $B/tests/reports is
+# a failure too, whoever wrote it: no test sees all that the daemon and the server say. Variables: B (build
+# folder), JOBS (2), MINUTES (60, times SLOW): what has not ended by then is ended, what has not begun does
+# not; both have failed. SLOW (the factor of all time limits, those inside the tests included: 1, more under
+# a sanitizer), SCUDAFS_TEST_DRIVER (soft; auto or a path on a GPU machine), SCUDAFS_TEST_LONG (1: the long
+# ones too).
 set -u
 cd "$(dirname "$0")/.." || exit 1
 export B=${B:-build}
@@ -19,7 +19,8 @@ JOBS=${JOBS:-2}
 export SLOW=${SLOW:-1}
 last=$((${MINUTES:-$((60 * SLOW))} * 60)) # second
 export CK_TIMEOUT_MULTIPLIER=${CK_TIMEOUT_MULTIPLIER:-$SLOW}
-export CK_DEFAULT_TIMEOUT=${CK_DEFAULT_TIMEOUT:-20} # seconds: four, as libcheck has it, is less than a busy machine needs
+export CK_DEFAULT_TIMEOUT=${CK_DEFAULT_TIMEOUT:-20} \
+	# seconds: four, as libcheck has it, is less than a busy machine needs
 logs=$B/tests/log
 reports=$B/tests/reports
 words=("$@")
@@ -161,7 +162,8 @@ else
 	remove
 fi
 for r in "$reports"/*; do
-	grep -qsE 'ERROR: |WARNING: |runtime error:|CHECK failed|DEADLYSIGNAL' "$r" || continue # not what it says of suppressions and the like
+	grep -qsE 'ERROR: |WARNING: |runtime error:|CHECK failed|DEADLYSIGNAL' "$r" ||
+		continue # not what it says of suppressions and the like
 	failed=$((failed + 1))
 	echo "FAILED   no report of a sanitizer: $r:"
 	head -n 40 "$r" | sed 's/^/    /'

@@ -223,7 +223,8 @@ CUresult cuMemHostRegister_v2(void *h, size_t n, unsigned flags)
 	guarded g = enter_safe();
 	if (g.error)
 		return g.error;
-	if (!h || !n || flags & ~(unsigned)HOSTREGISTER_FLAGS || (uintptr_t)h + n < n || !all_there((uintptr_t)h, n))
+	if (!h || !n || flags & ~(unsigned)HOSTREGISTER_FLAGS || (uintptr_t)h + n < n ||
+			!all_there((uintptr_t)h, n))
 		return CUDA_ERROR_INVALID_VALUE;
 	struct allocation other;
 	if (allocation_find((uintptr_t)h, &other) && !is_host(&other))

@@ -27,7 +27,8 @@ struct allocation {
 	void *owner; /* the context; NULL: none */
 	void *pool; /* ALLOCATION_POOL: its pool */
 	uint64_t id; /* CU_POINTER_ATTRIBUTE_BUFFER_ID, unique for the process */
-	unsigned flags; /* as given by the application; ALLOCATION_MAPPED: the types of handles that it may be exported by */
+	/* as given by the application; ALLOCATION_MAPPED: the types of handles that it may be exported by */
+	unsigned flags;
 	bool sync_memops;
 	uint64_t inode; /* memory of another process: of the file whose pages these are; else 0 */
 	unsigned opens; /* ALLOCATION_IPC: how often */
@@ -49,12 +50,13 @@ bool allocation_find(uint64_t p, struct allocation *out);
 bool allocation_near(uint64_t p, struct allocation *out);
 /* Are all n bytes at p inside live allocations that touch each other? */
 bool allocation_covers(uint64_t p, size_t n);
-/* A file of that size without a name, which nobody can make smaller under its users. A descriptor from 3 on, or -errno. */
+/* A file of that size without a name, which nobody can make smaller under its users. A descriptor from 3 on,
+ * or -errno. */
 int file_create(size_t bytes);
 /* Like allocation_create, with the bytes in such a file from the start. */
 uint64_t allocation_create_shared(const struct allocation *wanted, size_t bytes, size_t align);
-/* Puts an allocation's bytes into a file without a name, in place, so that other processes can map it. Nothing may write there
- * meanwhile. The descriptor, which stays the allocation's, or -errno. */
+/* Puts an allocation's bytes into a file without a name, in place, so that other processes can map it.
+ * Nothing may write there meanwhile. The descriptor, which stays the allocation's, or -errno. */
 int allocation_share(uint64_t p);
 /* Maps such a file of another process: `wanted` as for allocation_create. 0 when there is no room. */
 uint64_t allocation_import(const struct allocation *wanted, int fd, size_t bytes);

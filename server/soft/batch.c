@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Batches: copies of bytes and of boxes, prefetches and discards, many in one call. A batch is checked as a whole before
- * any of it is queued.
+/* Batches: copies of bytes and of boxes, prefetches and discards, many in one call. A batch is checked as a
+ * whole before any of it is queued.
  *
  * Thread rule: see state.h. */
 #include <stdint.h>
@@ -46,7 +46,8 @@ static bool attributes_good(CUmemcpySrcAccessOrder o, unsigned flags)
 }
 
 /* A source that must be read during the call is staged as pageable memory is. */
-static CUresult submit(struct stream *s, struct work *w, struct copy_sides *sides, CUmemcpySrcAccessOrder order)
+static CUresult submit(struct stream *s, struct work *w, struct copy_sides *sides,
+		CUmemcpySrcAccessOrder order)
 {
 	if (order == CU_MEMCPY_SRC_ACCESS_ORDER_DURING_API_CALL && copy_from_host(w))
 		sides->src_pageable = true;
@@ -119,7 +120,8 @@ static CUresult box(const CUDA_MEMCPY3D_BATCH_OP *op, struct work *w, struct cop
 {
 	const CUmemcpy3DOperand *from = &op->src, *to = &op->dst;
 	size_t es = element_of(from), ed = element_of(to), each = es > 1 ? es : ed, width;
-	if ((from->type == CU_MEMCPY_OPERAND_TYPE_ARRAY && to->type == CU_MEMCPY_OPERAND_TYPE_ARRAY && es != ed) ||
+	if ((from->type == CU_MEMCPY_OPERAND_TYPE_ARRAY && to->type == CU_MEMCPY_OPERAND_TYPE_ARRAY &&
+			es != ed) ||
 		!op->extent.width || !op->extent.height || !op->extent.depth ||
 		__builtin_mul_overflow(op->extent.width, each, &width) ||
 		!attributes_good(op->srcAccessOrder, op->flags))
@@ -156,7 +158,8 @@ static CUresult box(const CUDA_MEMCPY3D_BATCH_OP *op, struct work *w, struct cop
 	return copy_box(&p, w, sides);
 }
 
-static CUresult boxes(size_t n, CUDA_MEMCPY3D_BATCH_OP *ops, size_t *failed, unsigned long long flags, CUstream stream)
+static CUresult boxes(size_t n, CUDA_MEMCPY3D_BATCH_OP *ops, size_t *failed, unsigned long long flags,
+		CUstream stream)
 {
 	struct stream *s;
 	*failed = NONE;

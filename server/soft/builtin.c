@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Functions without a body that kernels may call: vprintf, __assertfail, malloc, free, what sets the condition
- * of a graph. The device heap has the limit of cuCtxSetLimit and lives in device memory, so that what is in it
- * survives its launch as on a GPU.
+/* Functions without a body that kernels may call: vprintf, __assertfail, malloc, free, what sets the
+ * condition of a graph. The device heap has the limit of cuCtxSetLimit and lives in device memory, so that
+ * what is in it survives its launch as on a GPU.
  *
  * Thread rule: the heap has a lock. */
 #include "server/soft/builtin.h"
@@ -41,8 +41,8 @@ void engine_on_condition(bool (*set)(uint64_t handle, uint32_t value))
 	on_condition = set;
 }
 
-/* A chunk of device memory is cut into pieces of powers of two. What is known of them lies here and not in the
- * chunk: a kernel that writes past its piece must not reach it. */
+/* A chunk of device memory is cut into pieces of powers of two. What is known of them lies here and not in
+ * the chunk: a kernel that writes past its piece must not reach it. */
 struct chunk {
 	uint64_t base;
 	size_t bytes; /* CHUNK; or what its one piece has */
@@ -253,7 +253,8 @@ int builtin_call(struct warp *w, const struct call_info *ci)
 			r = ASSERT;
 			break;
 		case BUILTIN_CONDITION:
-			if (!on_condition || !on_condition(word(w, ci, 0, l, 8), (uint32_t)word(w, ci, 1, l, 4)))
+			if (!on_condition ||
+					!on_condition(word(w, ci, 0, l, 8), (uint32_t)word(w, ci, 1, l, 4)))
 				r = LAUNCH_FAILED;
 			break;
 		case BUILTIN_NANO: break;

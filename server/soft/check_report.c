@@ -38,7 +38,8 @@ static const char *where(const struct code *c, uint32_t line, char *to, size_t n
 	return to;
 }
 
-/* The name that a C++ compiler made, without its types: "scale" of "_Z5scalePfi", "ns::sum<...>" of "_ZN2ns3sumIfEEvPT_". */
+/* The name that a C++ compiler made, without its types: "scale" of "_Z5scalePfi", "ns::sum<...>" of
+ * "_ZN2ns3sumIfEEvPT_". */
 static const char *readable(const char *name, char *to, size_t n)
 {
 	const char *p = name;
@@ -122,7 +123,8 @@ void check_launch_end(const struct launch *l)
 			continue;
 		if (p->more)
 			fprintf(stderr, "scuda-check:     kernel %.200s, %s: %llu more like it\n",
-				readable(l->code->func->name, name, sizeof name), where(p->code, p->op->line, at, sizeof at),
+				readable(l->code->func->name, name, sizeof name),
+				where(p->code, p->op->line, at, sizeof at),
 				(unsigned long long)p->more);
 		memmove(places + k, places + k + 1, (--nplaces - k) * sizeof *places);
 		k--;
@@ -153,7 +155,8 @@ void report_misaligned(const struct report *r)
 	struct allocation a;
 	char of[160] = "";
 	if (allocation_find(r->at, &a))
-		snprintf(of, sizeof of, ": byte %llu of %s of %zu bytes at %#llx", (unsigned long long)(r->at - a.base),
+		snprintf(of, sizeof of, ": byte %llu of %s of %zu bytes at %#llx",
+				(unsigned long long)(r->at - a.base),
 			kind_of(&a), a.bytes, (unsigned long long)a.base);
 	say(r, MISALIGNED, 0, "misaligned %s %u bytes at %#llx%s", verb(r->kind), r->bytes,
 		(unsigned long long)r->at, of);

@@ -156,7 +156,8 @@ static CUresult stage(struct work_copy *k)
 static bool of_the_host(const void *p)
 {
 	struct allocation a;
-	return !allocation_find((uintptr_t)p, &a) || a.kind == ALLOCATION_PINNED || a.kind == ALLOCATION_REGISTERED;
+	return !allocation_find((uintptr_t)p, &a) || a.kind == ALLOCATION_PINNED ||
+			a.kind == ALLOCATION_REGISTERED;
 }
 
 /* A copy between two places of the host's memory is synchronous, as CUDA says. */

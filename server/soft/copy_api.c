@@ -81,7 +81,8 @@ static CUresult peer(CUdeviceptr dst, CUcontext dst_context, CUdeviceptr src, CU
 		guarded g = enter_healthy();
 		if (g.error)
 			return g.error;
-		CUresult r = peers_wait(peer_named(dst_context, g.context), peer_named(src_context, g.context), async);
+		CUresult r = peers_wait(peer_named(dst_context, g.context),
+				peer_named(src_context, g.context), async);
 		if (r)
 			return r;
 	}

@@ -124,8 +124,8 @@ bool decode_zeros(struct decoder *d);
 bool decode_bulk(struct decoder *d);
 bool decode_cluster(struct decoder *d);
 bool decode_texture(struct decoder *d);
-/* decode_shape.c: after the emission of a load or store; after each instruction (plain: lanes can neither part
- * nor meet there). */
+/* decode_shape.c: after the emission of a load or store; after each instruction (plain: lanes can neither
+ * part nor meet there). */
 void shape_access(struct decoder *d, uint32_t slot, bool shared, unsigned step);
 void shape_forget(struct decoder *d, bool plain);
 /* The registers of an instruction: uses first, then definitions. */

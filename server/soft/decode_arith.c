@@ -289,7 +289,8 @@ static void set_pair(struct decoder *d, const char *cmp, const char *comb, unsig
 {
 	const struct ptx_insn *i = d->i;
 	const char *half = t == T_F16X2 ? "f16" : "bf16", *result = i->m->types[0] == t ? half : "u16";
-	uint32_t a = flushed(d, source(d, &i->op[1], T_B32, 4), t), b = flushed(d, source(d, &i->op[2], T_B32, 4), t), r[2],
+	uint32_t a = flushed(d, source(d, &i->op[1], T_B32, 4), t),
+			b = flushed(d, source(d, &i->op[2], T_B32, 4), t), r[2],
 		 c = comb ? source(d, &i->op[3], T_PRED, 4) : NONE;
 	for (int k = 0; k < 2; k++) {
 		uint32_t x = temp(d, 4), y = temp(d, 4), p = temp(d, 4);
@@ -494,7 +495,8 @@ static bool move_pair(struct decoder *d)
 		for (int k = 0; k < 2; k++)
 			emit3(d, "mov_b64", keep[k], s[k], NONE, NONE);
 		for (int k = 0; k < 4; k++)
-			emit3(d, k & 1 ? "hi_b32" : "lo_b32", target(d, &to->vec[k], 4, false), keep[k / 2], NONE, NONE);
+			emit3(d, k & 1 ? "hi_b32" : "lo_b32", target(d, &to->vec[k], 4, false), keep[k / 2],
+					NONE, NONE);
 		return true;
 	} else if (!pair_slots(d, to, t)) {
 		return false;
@@ -536,7 +538,8 @@ static void lop3_test(struct decoder *d)
 {
 	const struct ptx_insn *i = d->i;
 	bool both = has(d, MOD_AND);
-	if (i->op[5].kind != OP_INT || i->m->nmods != 1 || (!both && !has(d, MOD_OR)) || i->m->types[0] != T_B32) {
+	if (i->op[5].kind != OP_INT || i->m->nmods != 1 || (!both && !has(d, MOD_OR)) ||
+			i->m->types[0] != T_B32) {
 		uncover(d);
 		return;
 	}
@@ -584,7 +587,8 @@ static bool extreme(struct decoder *d)
 	bool sign = has(d, MOD_XORSIGN);
 	if ((!op_is(d, "min") && !op_is(d, "max")) || (!sign && !has(d, MOD_ABS) && n != 3))
 		return false;
-	if (!only_mods(i->m, known, sizeof known) || (t != T_F32 && !is_half(t)) || (n != 2 && (n != 3 || t != T_F32 || sign))) {
+	if (!only_mods(i->m, known, sizeof known) || (t != T_F32 && !is_half(t)) ||
+			(n != 2 && (n != 3 || t != T_F32 || sign))) {
 		uncover(d);
 		return true;
 	}

@@ -100,7 +100,8 @@ static bool bulk(struct decoder *d)
 		x->barrier = generic_address(d, &i->op[at],
 			m->space[0] == SP_CLUSTER && m->space[1] == SP_GLOBAL ? SP_CLUSTER : m->space[0]);
 	const struct ptx_operand *from_pixel = &i->op[at + 1];
-	if (offsets && (from_pixel->kind != OP_VEC || from_pixel->addr || from_pixel->n != x->dimensions - 2u))
+	if (offsets && (from_pixel->kind != OP_VEC || from_pixel->addr ||
+			from_pixel->n != x->dimensions - 2u))
 		return false;
 	for (unsigned k = 0; offsets && k < from_pixel->n; k++)
 		x->offset[k] = source(d, &from_pixel->vec[k], T_U16, 4);
@@ -179,17 +180,22 @@ static bool replace(struct decoder *d)
 		uint8_t mod;
 		enum map_field field;
 		uint8_t ordinals, type; /* of how many; of the value */
-	} t[] = {{MOD_MAP_ADDRESS, MAP_ADDRESS, 0, T_U64}, {MOD_MAP_RANK, MAP_RANK, 0, T_U32}, {MOD_MAP_BOX, MAP_BOX, 5, T_U32},
-		{MOD_MAP_SIZE, MAP_SIZE, 5, T_U32}, {MOD_MAP_STRIDE, MAP_STRIDE, 4, T_U64}, {MOD_MAP_STEP, MAP_STEP, 5, T_U32},
+	} t[] = {{MOD_MAP_ADDRESS, MAP_ADDRESS, 0, T_U64}, {MOD_MAP_RANK, MAP_RANK, 0, T_U32},
+			{MOD_MAP_BOX, MAP_BOX, 5, T_U32},
+		{MOD_MAP_SIZE, MAP_SIZE, 5, T_U32}, {MOD_MAP_STRIDE, MAP_STRIDE, 4, T_U64},
+			{MOD_MAP_STEP, MAP_STEP, 5, T_U32},
 		{MOD_MAP_TYPE, MAP_TYPE, 0, T_U32}, {MOD_MAP_INTERLEAVE, MAP_INTERLEAVE, 0, T_U32},
 		{MOD_MAP_SWIZZLE, MAP_SWIZZLE, 0, T_U32}, {MOD_MAP_FILL, MAP_FILL, 0, T_U32}};
-	static const uint8_t known[] = {MOD_REPLACE, MOD_TILE, MOD_B1024, MOD_MAP_ADDRESS, MOD_MAP_RANK, MOD_MAP_BOX, MOD_MAP_SIZE,
-		MOD_MAP_STRIDE, MOD_MAP_STEP, MOD_MAP_TYPE, MOD_MAP_INTERLEAVE, MOD_MAP_SWIZZLE, MOD_MAP_FILL};
+	static const uint8_t known[] = {MOD_REPLACE, MOD_TILE, MOD_B1024, MOD_MAP_ADDRESS, MOD_MAP_RANK,
+			MOD_MAP_BOX, MOD_MAP_SIZE,
+		MOD_MAP_STRIDE, MOD_MAP_STEP, MOD_MAP_TYPE, MOD_MAP_INTERLEAVE, MOD_MAP_SWIZZLE,
+		MOD_MAP_FILL};
 	const struct ptx_insn *i = d->i;
 	unsigned space = i->m->nspaces ? i->m->space[0] : SP_GENERIC, k = 0;
 	while (k < sizeof t / sizeof *t && !has(d, t[k].mod))
 		k++;
-	if (k == sizeof t / sizeof *t || !only_mods(i->m, known, sizeof known) || i->nop != 2u + (t[k].ordinals != 0) ||
+	if (k == sizeof t / sizeof *t || !only_mods(i->m, known, sizeof known) ||
+			i->nop != 2u + (t[k].ordinals != 0) ||
 		!i->op[0].addr || i->m->ntypes != 1)
 		return false;
 	const struct ptx_operand *which = &i->op[1], *value = &i->op[i->nop - 1];
@@ -207,10 +213,12 @@ static bool replace(struct decoder *d)
 /* tensormap.cp_fenceproxy [to], [from], 128: by the whole warp */
 static bool publish(struct decoder *d)
 {
-	static const uint8_t known[] = {MOD_FENCEPROXY, MOD_MAP_PROXY, MOD_RELEASE, MOD_CTA, MOD_CLUSTER, MOD_GPU, MOD_SYS,
+	static const uint8_t known[] = {MOD_FENCEPROXY, MOD_MAP_PROXY, MOD_RELEASE, MOD_CTA, MOD_CLUSTER,
+			MOD_GPU, MOD_SYS,
 		MOD_SYNC, MOD_ALIGNED};
 	const struct ptx_insn *i = d->i;
-	if (i->nop != 3 || !only_mods(i->m, known, sizeof known) || i->m->nspaces != 2 || i->m->space[0] != SP_GLOBAL ||
+	if (i->nop != 3 || !only_mods(i->m, known, sizeof known) || i->m->nspaces != 2 ||
+			i->m->space[0] != SP_GLOBAL ||
 		i->m->space[1] != SP_SHARED || !i->op[0].addr || !i->op[1].addr || i->op[2].kind != OP_INT ||
 		i->op[2].off != TENSOR_MAP_BYTES)
 		return false;

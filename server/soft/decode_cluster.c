@@ -29,7 +29,8 @@ bool decode_cluster(struct decoder *d)
 		return true;
 	}
 	uint32_t a = source(d, &i->op[1], w == 8 ? T_U64 : T_U32, w),
-		 b = mapa ? source(d, &i->op[2], T_U32, 4) : NONE, dst = target(d, &i->op[0], mapa ? w : 4, false);
+		 b = mapa ? source(d, &i->op[2], T_U32, 4) : NONE,
+		 dst = target(d, &i->op[0], mapa ? w : 4, false);
 	struct op *o = emit_x(d, mapa ? x_mapa : x_rank);
 	o->d = dst;
 	o->a = a;

@@ -171,7 +171,8 @@ static void mini(struct decoder *d, unsigned to, unsigned from)
 	const struct ptx_insn *i = d->i;
 	static const uint8_t known[] = {MOD_RN, MOD_SATFINITE, MOD_RELU};
 	bool narrow = from == T_F32, relu = has(d, MOD_RELU);
-	if ((!narrow && to != T_F16X2) || i->nop != (narrow ? 3 : 2) || !only_mods(i->m, known, sizeof known) ||
+	if ((!narrow && to != T_F16X2) || i->nop != (narrow ? 3 : 2) ||
+			!only_mods(i->m, known, sizeof known) ||
 		narrow != has(d, MOD_SATFINITE)) {
 		uncover(d);
 		return;
@@ -200,15 +201,18 @@ static void exponents(struct decoder *d, unsigned to, unsigned from)
 	const struct ptx_insn *i = d->i;
 	static const uint8_t known[] = {MOD_RN, MOD_RZ, MOD_RP, MOD_SATFINITE};
 	bool back = from == T_UE8M0X2, up = has(d, MOD_RP), two = from == T_F32;
-	if ((back ? to != T_BF16X2 || !has(d, MOD_RN) || has(d, MOD_SATFINITE) : (from != T_F32 && from != T_BF16X2) || up == has(d, MOD_RZ)) ||
+	if ((back ? to != T_BF16X2 || !has(d, MOD_RN) || has(d, MOD_SATFINITE) :
+			(from != T_F32 && from != T_BF16X2) || up == has(d, MOD_RZ)) ||
 		i->nop != (two ? 3 : 2) || !only_mods(i->m, known, sizeof known)) {
 		uncover(d);
 		return;
 	}
-	uint32_t a = source(d, &i->op[1], two ? T_F32 : T_B32, 4), b = two ? source(d, &i->op[2], T_F32, 4) : NONE,
+	uint32_t a = source(d, &i->op[1], two ? T_F32 : T_B32, 4),
+			b = two ? source(d, &i->op[2], T_F32, 4) : NONE,
 		 dst = target(d, &i->op[0], 4, false);
-	struct op *o = back ? emit_name(d, "cvt_bf16x2_ue8m0x2")
-			    : emit_name(d, "cvt_%s_%sue8m0x2_%s", up ? "rp" : "rz", has(d, MOD_SATFINITE) ? "finite_" : "", ptx_type_name(from));
+	const char *finite = has(d, MOD_SATFINITE) ? "finite_" : "";
+	struct op *o = back ? emit_name(d, "cvt_bf16x2_ue8m0x2") :
+			emit_name(d, "cvt_%s_%sue8m0x2_%s", up ? "rp" : "rz", finite, ptx_type_name(from));
 	o->d = dst;
 	o->a = a;
 	o->b = b;
@@ -218,12 +222,14 @@ static void tf32(struct decoder *d)
 {
 	static const uint8_t known[] = {MOD_RN, MOD_RZ, MOD_RNA, MOD_RELU, MOD_SATFINITE};
 	const struct ptx_insn *i = d->i;
-	if (i->nop != 2 || !only_mods(i->m, known, sizeof known) || has(d, MOD_RN) + has(d, MOD_RZ) + has(d, MOD_RNA) != 1) {
+	if (i->nop != 2 || !only_mods(i->m, known, sizeof known) ||
+			has(d, MOD_RN) + has(d, MOD_RZ) + has(d, MOD_RNA) != 1) {
 		uncover(d);
 		return;
 	}
 	uint32_t s = source(d, &i->op[1], T_F32, 4), dst = target(d, &i->op[0], 4, false);
-	emit3(d, has(d, MOD_RNA) ? "cvt_tf32_f32" : has(d, MOD_RN) ? "cvt_rn_tf32_f32" : "cvt_rz_tf32_f32", dst, s, NONE, NONE);
+	emit3(d, has(d, MOD_RNA) ? "cvt_tf32_f32" : has(d, MOD_RN) ? "cvt_rn_tf32_f32" : "cvt_rz_tf32_f32",
+			dst, s, NONE, NONE);
 	if (has(d, MOD_RELU))
 		emit3(d, "relu_tf32", dst, dst, NONE, NONE);
 	if (has(d, MOD_SATFINITE))
@@ -237,12 +243,14 @@ static void pack_saturated(struct decoder *d)
 	const struct ptx_insn *i = d->i;
 	unsigned to = i->m->types[0];
 	bool two = to == T_S16 || to == T_U16;
-	if (i->m->ntypes != (two ? 2 : 3) || i->m->types[1] != T_S32 || (!two && i->m->types[2] != T_B32) || i->nop != (two ? 3 : 4) ||
+	if (i->m->ntypes != (two ? 2 : 3) || i->m->types[1] != T_S32 || (!two && i->m->types[2] != T_B32) ||
+			i->nop != (two ? 3 : 4) ||
 		!has(d, MOD_SAT) || !only_mods(i->m, known, sizeof known)) {
 		uncover(d);
 		return;
 	}
-	uint32_t a = source(d, &i->op[1], T_S32, 4), b = source(d, &i->op[2], T_S32, 4), c = two ? NONE : source(d, &i->op[3], T_B32, 4),
+	uint32_t a = source(d, &i->op[1], T_S32, 4), b = source(d, &i->op[2], T_S32, 4),
+			c = two ? NONE : source(d, &i->op[3], T_B32, 4),
 		 dst = target(d, &i->op[0], 4, false);
 	struct op *o = emit_name(d, "cvt_pack_%s", ptx_type_name(to));
 	o->d = dst;
@@ -296,7 +304,8 @@ static void convert(struct decoder *d)
 		return;
 	}
 	bool half = to == T_F16 || to == T_BF16;
-	if (has(d, MOD_RNA) || ((has(d, MOD_SATFINITE) || has(d, MOD_RELU)) && (!half || !floating(from))) || !(integer(to) || floating(to)) ||
+	if (has(d, MOD_RNA) || ((has(d, MOD_SATFINITE) || has(d, MOD_RELU)) && (!half || !floating(from))) ||
+			!(integer(to) || floating(to)) ||
 		!(integer(from) || floating(from))) {
 		uncover(d);
 		return;
@@ -348,7 +357,8 @@ static void address(struct decoder *d)
 		uncover(d);
 		return;
 	}
-	uint32_t a = source(d, &i->op[1], i->m->types[0], cluster && !to ? 4 : w), dst = target(d, &i->op[0], w, false);
+	uint32_t a = source(d, &i->op[1], i->m->types[0], cluster && !to ? 4 : w),
+			dst = target(d, &i->op[0], w, false);
 	if (cluster) {
 		struct op *o = emit_x(d, to ? x_cluster_window : x_cluster_address);
 		o->d = dst;

@@ -8,7 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { OUT_OF_MEMORY = 2, RECURSION_STACK = 16 << 10, ALLOCA_STACK = 16 << 10, MAX_STACK = 16 << 20, MAX_CHAIN = 64 };
+enum { OUT_OF_MEMORY = 2, RECURSION_STACK = 16 << 10, ALLOCA_STACK = 16 << 10, MAX_STACK = 16 << 20,
+		MAX_CHAIN = 64 };
 
 /* It runs the operation behind it. */
 static bool wraps(const struct decoder *d, const struct op *o)
@@ -91,7 +92,8 @@ static void instruction(struct decoder *d, uint32_t index)
 	uint32_t first = d->nops, fixups = d->nfixups;
 	/* What these say beyond their opcode is about orders that always hold here. */
 	bool lax = op_is(d, "fence") || op_is(d, "membar") || op_is(d, "griddepcontrol") ||
-		   op_is(d, "prefetch") || op_is(d, "pmevent") || op_is(d, "createpolicy") || op_is(d, "applypriority");
+		   op_is(d, "prefetch") || op_is(d, "pmevent") || op_is(d, "createpolicy") ||
+		   op_is(d, "applypriority");
 	bool read = !i->m->unknown || lax;
 	d->plain = read && (decode_arith(d) || decode_convert(d) || decode_memory(d));
 	if (!d->plain && !(read && (decode_atomic(d) || decode_flow(d) || decode_warp(d) || decode_bulk(d) ||

@@ -83,10 +83,12 @@ static void layouts(const struct ptx_mnem *m, struct matrix_op *x)
 static bool sparse(struct decoder *d, struct matrix_op *x, unsigned type)
 {
 	const struct ptx_insn *i = d->i;
-	bool bytes = type == T_S8 || type == T_U8 || type == T_E4M3 || type == T_E5M2, parts = type == T_S4 || type == T_U4;
+	bool bytes = type == T_S8 || type == T_U8 || type == T_E4M3 || type == T_E5M2,
+			parts = type == T_S4 || type == T_U4;
 	if (i->nop != 6 || i->op[5].kind != OP_INT || i->op[5].off < 0 || x->m != 16)
 		return false;
-	unsigned whole = parts ? 128 : bytes ? 64 : type == T_TF32 ? 32 : 64; /* columns that all four lanes tell of */
+	/* columns that all four lanes tell of */
+	unsigned whole = parts ? 128 : bytes ? 64 : type == T_TF32 ? 32 : 64;
 	if (x->k > whole || whole % x->k || (uint64_t)i->op[5].off >= whole / x->k)
 		return false;
 	x->sparse = true;
@@ -114,7 +116,9 @@ static bool multiply(struct decoder *d, bool fixed)
 		 bt = m->ntypes == 4 ? m->types[2] : T_F16, ct = m->types[m->ntypes - 1];
 	if (!known_type(dt) || !known_type(at) || !known_type(bt) || !known_type(ct))
 		return false;
-	x->bit = !has(d, MOD_POPC) ? BIT_NONE : has(d, MOD_XOR) ? BIT_XOR : has(d, MOD_AND) ? BIT_AND : BIT_NONE;
+	x->bit = BIT_NONE;
+	if (has(d, MOD_POPC))
+		x->bit = has(d, MOD_XOR) ? BIT_XOR : has(d, MOD_AND) ? BIT_AND : BIT_NONE;
 	if ((at == T_B1) != (x->bit != BIT_NONE) || (at == T_B1) != (bt == T_B1))
 		return false;
 	if (half && (!fixed || x->bit || at == T_F64 || !sparse(d, x, at)))

@@ -125,12 +125,14 @@ static void param_access(struct decoder *d, bool load, unsigned t, const struct 
 }
 
 /* The same of 128 bits: two halves. */
-static bool param_pair(struct decoder *d, bool load, const struct ptx_operand *where, const struct ptx_operand *reg)
+static bool param_pair(struct decoder *d, bool load, const struct ptx_operand *where,
+		const struct ptx_operand *reg)
 {
 	struct ptx_var *v = where->var;
 	bool kernel = d->f->entry && v->formal;
 	uint32_t half[2];
-	if (where->off < 0 || (uint64_t)where->off + 16 > v->bytes || where->off % 16 || (kernel && !load) || !pair_slots(d, reg, half))
+	if (where->off < 0 || (uint64_t)where->off + 16 > v->bytes || where->off % 16 || (kernel && !load) ||
+			!pair_slots(d, reg, half))
 		return false;
 	for (unsigned k = 0; k < 2; k++) {
 		int64_t off = where->off + 8 * k;
@@ -160,13 +162,14 @@ static unsigned order(const struct decoder *d)
 	return has(d, MOD_ACQUIRE) || has(d, MOD_RELEASE) || has(d, MOD_ACQ_REL) ? CHECK_FENCE : 0;
 }
 
-/* The first look of a loop around a compare and swap, which need not be the last word: what it reads is what the swap
- * compares. */
+/* The first look of a loop around a compare and swap, which need not be the last word: what it reads is what
+ * the swap compares. */
 static bool guess(const struct decoder *d, const struct ptx_operand *to)
 {
 	for (uint32_t k = 0; check_on() && to->kind == OP_REG && k < d->f->ninsns; k++) {
 		const struct ptx_insn *i = &d->f->insns[k];
-		if (i->nop > 3 && ptx_has(i->m, MOD_CAS) && i->op[2].kind == OP_REG && i->op[2].reg == to->reg)
+		if (i->nop > 3 && ptx_has(i->m, MOD_CAS) && i->op[2].kind == OP_REG &&
+				i->op[2].reg == to->reg)
 			return true;
 	}
 	return false;
@@ -184,7 +187,8 @@ static void access(struct decoder *d, bool load, const struct ptx_operand *where
 		s[k] = load ? (regs[k].kind == OP_SINK && n > 1 ? NONE : target(d, &regs[k], w, sign))
 			    : source(d, &regs[k], t, w);
 	bool whole = !a.shared && bytes >= 4 && (n * bytes == 8 || n * bytes == 16) && n > 1 && watched(d);
-	emit_check(d, (load ? CHECK_READ : CHECK_WRITE) | order(d) | (watched(d) || (load && guess(d, regs)) ? CHECK_ATOMIC : 0) |
+	emit_check(d, (load ? CHECK_READ : CHECK_WRITE) | order(d) |
+			(watched(d) || (load && guess(d, regs)) ? CHECK_ATOMIC : 0) |
 			      (a.shared ? CHECK_SHARED : 0),
 		n * bytes, bytes);
 	struct op *o = whole ? emit_x(d, x_pair)
@@ -256,12 +260,15 @@ static void store_async(struct decoder *d)
 	const struct ptx_operand *v = i->nop > 1 && i->op[1].kind == OP_VEC ? i->op[1].vec : &i->op[1];
 	unsigned t = i->m->types[0], n = i->nop > 1 && i->op[1].kind == OP_VEC ? i->op[1].n : 1;
 	static const uint8_t to_host[] = {MOD_ASYNC, MOD_MMIO, MOD_RELEASE, MOD_GPU, MOD_SYS};
-	if (has(d, MOD_MMIO) && i->nop == 2 && only_mods(i->m, to_host, sizeof to_host) && i->m->vec == 1 && n == 1 && i->op[0].addr &&
-		(!i->m->nspaces || i->m->space[0] == SP_GLOBAL) && ptx_type_bytes(t) >= 4 && ptx_type_bytes(t) <= 8) {
+	if (has(d, MOD_MMIO) && i->nop == 2 && only_mods(i->m, to_host, sizeof to_host) && i->m->vec == 1 &&
+			n == 1 && i->op[0].addr &&
+		(!i->m->nspaces || i->m->space[0] == SP_GLOBAL) && ptx_type_bytes(t) >= 4 &&
+		ptx_type_bytes(t) <= 8) {
 		access(d, false, &i->op[0], v, 1, 0);
 		return;
 	}
-	if (i->nop != 3 || !only_mods(i->m, known, sizeof known) || !has(d, MOD_BYTES) || i->m->nspaces != 1 ||
+	if (i->nop != 3 || !only_mods(i->m, known, sizeof known) || !has(d, MOD_BYTES) ||
+			i->m->nspaces != 1 ||
 		i->m->space[0] != SP_CLUSTER || i->m->ntypes != 1 || ptx_type_bytes(t) < 4 ||
 		ptx_type_bytes(t) > 8 || n != i->m->vec || n > 4 || !i->op[0].addr || !i->op[2].addr) {
 		uncover(d);
@@ -355,14 +362,16 @@ static bool atomic_pair(struct decoder *d, int op)
 	unsigned values = op == ATOM_CAS ? 2 : 1;
 	uint32_t to[2], v[2][2] = {{NONE, NONE}, {NONE, NONE}};
 	if (op_is(d, "red") || (op != ATOM_CAS && op != ATOM_EXCH) ||
-		i->nop != 2 + values + (has(d, MOD_L2HINT) ? 1u : 0u) || !i->op[1].addr || i->m->nspaces > 1 ||
+		i->nop != 2 + values + (has(d, MOD_L2HINT) ? 1u : 0u) || !i->op[1].addr ||
+		i->m->nspaces > 1 ||
 		!pair_slots(d, &i->op[0], to))
 		return false;
 	for (unsigned k = 0; k < values; k++)
 		if (!pair_slots(d, &i->op[2 + k], v[k]))
 			return false;
 	struct address a = address(d, &i->op[1], i->m->nspaces ? i->m->space[0] : SP_GENERIC);
-	emit_check(d, CHECK_READ | CHECK_WRITE | CHECK_ATOMIC | order(d) | (a.shared ? CHECK_SHARED : 0), 16, 16);
+	emit_check(d, CHECK_READ | CHECK_WRITE | CHECK_ATOMIC | order(d) | (a.shared ? CHECK_SHARED : 0), 16,
+			16);
 	struct op *o = emit_x(d, x_atom_pair);
 	o->d = to[0];
 	o->a = a.slot;
@@ -394,8 +403,10 @@ bool decode_atomic(struct decoder *d)
 	bool pairs = t == T_F16X2 || t == T_BF16X2, later = has(d, MOD_ASYNC) && !has(d, MOD_MMIO);
 	if (op < 0 || m->ntypes != 1 || !only_mods(m, known, sizeof known) || t == T_B128 ||
 		ptx_type_bytes(t) < 2 || (pairs && op != ATOM_ADD && op != ATOM_MIN && op != ATOM_MAX) ||
-		i->nop != first + 1 + sources + (has(d, MOD_L2HINT) || later ? 1u : 0u) || !i->op[first].addr ||
-		later != has(d, MOD_BYTES) || (has(d, MOD_MMIO) && (!red || !has(d, MOD_ASYNC))) || (later && (!red || !i->op[2].addr || !m->nspaces)) ||
+		i->nop != first + 1 + sources + (has(d, MOD_L2HINT) || later ? 1u : 0u) ||
+		!i->op[first].addr ||
+		later != has(d, MOD_BYTES) || (has(d, MOD_MMIO) && (!red || !has(d, MOD_ASYNC))) ||
+		(later && (!red || !i->op[2].addr || !m->nspaces)) ||
 		m->nspaces > 1) {
 		uncover(d);
 		return true;
@@ -411,7 +422,8 @@ bool decode_atomic(struct decoder *d)
 		uint32_t b = source(d, n > 1 ? &value->vec[k] : value, t, w),
 			 c = sources == 2 ? source(d, &i->op[first + 2], t, w) : NONE;
 		uint32_t dst = red ? NONE : target(d, n > 1 ? &to->vec[k] : to, w, false);
-		emit_check(d, CHECK_READ | CHECK_WRITE | CHECK_ATOMIC | order(d) | (a.shared ? CHECK_SHARED : 0),
+		emit_check(d, CHECK_READ | CHECK_WRITE | CHECK_ATOMIC | order(d) |
+				(a.shared ? CHECK_SHARED : 0),
 			ptx_type_bytes(t), ptx_type_bytes(t));
 		struct op *o = emit_x(d, x_atom);
 		o->d = dst;

@@ -71,7 +71,8 @@ static bool copies(const struct ptx_insn *i)
 		return false;
 	if (!strcmp(i->m->opcode, "mov"))
 		return !i->m->nmods;
-	return !strcmp(i->m->opcode, "cvta") && i->m->nspaces == 1 && i->m->space[0] != SP_SHARED && i->m->space[0] != SP_CLUSTER &&
+	return !strcmp(i->m->opcode, "cvta") && i->m->nspaces == 1 && i->m->space[0] != SP_SHARED &&
+			i->m->space[0] != SP_CLUSTER &&
 	       i->m->types[0] == T_U64;
 }
 
@@ -93,7 +94,8 @@ static void find_aliases(struct decoder *d, const uint32_t *defs)
 		bool ok = s->kind == OP_INT || s->kind == OP_FLT32 || s->kind == OP_FLT64;
 		ok |= s->kind == OP_SREG && (s->reg < SR_CLOCK || s->reg > SR_PM) && w == 4 &&
 		      s->reg != SR_GRIDID;
-		ok |= s->kind == OP_REG && !s->part && !s->field.n && !s->minus && !s->neg && defs[s->reg] == 1 &&
+		ok |= s->kind == OP_REG && !s->part && !s->field.n && !s->minus && !s->neg &&
+				defs[s->reg] == 1 &&
 		      lane_bytes(f->regs[s->reg]) == w && s->reg != r &&
 		      (f->regs[s->reg] == T_PRED) == (f->regs[r] == T_PRED) && f->regs[s->reg] != T_B128;
 		if (ok)

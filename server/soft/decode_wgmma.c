@@ -114,7 +114,8 @@ bool decode_wgmma(struct decoder *d)
 	if (!op_is(d, "wgmma"))
 		return false;
 	all_lanes(d);
-	bool wait = has(d, MOD_WAIT_GROUP), ok = has(d, MOD_MMA_ASYNC) ? product(d) : only_mods(i->m, plain, sizeof plain);
+	bool wait = has(d, MOD_WAIT_GROUP),
+			ok = has(d, MOD_MMA_ASYNC) ? product(d) : only_mods(i->m, plain, sizeof plain);
 	if (ok && wait)
 		ok = i->nop == 1 && i->op[0].kind == OP_INT && i->op[0].off >= 0 && i->op[0].off < INT32_MAX;
 	else if (ok && !has(d, MOD_MMA_ASYNC))

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The numbers that the software device presents: those of every capability, and those of the one that it shows.
+/* The numbers that the software device presents: those of every capability, and those of the one that it
+ * shows.
  *
  * Thread rule: constants. */
 #pragma once
@@ -17,7 +18,8 @@ struct model {
 	int capability; /* ten times major, and minor: the row is for those from here on */
 	int threads, blocks;
 	int shared, shared_optin; /* of a multiprocessor; most of a block that asks for it */
-	int shared_reserved, shared_unit; /* a block's own share beside what it asks for; what sizes are rounded up to */
+	/* a block's own share beside what it asks for; what sizes are rounded up to */
+	int shared_reserved, shared_unit;
 };
 
 /* The row of the capability presented, once options are read. */

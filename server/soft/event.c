@@ -63,9 +63,11 @@ bool event_reached(const struct event *e, uint64_t record)
 
 static CUresult record_shared(struct event *e, struct stream *s)
 {
-	/* First the name: who sees the record waits for this process, and not for the last one, which may be gone. */
+	/* First the name: who sees the record waits for this process, and not for the last one, which may be
+	 * gone. */
 	e->page->recorder = process_name();
-	struct work w = {.type = WORK_SIGNAL, .shared = {object_ref(e), atomic_fetch_add(&e->page->recorded, 1) + 1}};
+	struct work w = {.type = WORK_SIGNAL,
+			.shared = {object_ref(e), atomic_fetch_add(&e->page->recorded, 1) + 1}};
 	uint64_t record = w.shared.record;
 	CUresult r = stream_submit(s, &w, NULL);
 	if (r)

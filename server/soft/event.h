@@ -7,7 +7,8 @@
 #include "server/soft/stream.h"
 
 struct capture;
-/* A page of a file without a name. Records are numbered by whoever makes one; `done` is the highest that is over. */
+/* A page of a file without a name. Records are numbered by whoever makes one; `done` is the highest that is
+ * over. */
 struct event_page {
 	_Atomic uint64_t recorded, done;
 	_Atomic uint64_t recorder; /* the process of the newest record (process.h); 0: none */
@@ -23,8 +24,8 @@ struct event {
 	unsigned ntips;
 };
 
-/* A new event; one of several processes has the page that fd, which is taken over, is the file of (-1: a new one). NULL: memory is
- * short. */
+/* A new event; one of several processes has the page that fd, which is taken over, is the file of (-1: a new
+ * one). NULL: memory is short. */
 struct event *event_new(struct context *c, unsigned flags, int fd);
 /* The record of that number is over; is it? So it is when its process has died. Without the lock. */
 void event_signal(struct event *e, uint64_t record);

@@ -152,7 +152,8 @@ struct warp {
 	uint64_t wake_ns; /* EV_SLEEP */
 	uint32_t cluster_arrived; /* lanes at the cluster's barrier */
 	uint32_t cluster_phase; /* their phases, bit by bit */
-	uint32_t group_fences, group_commits; /* wgmma.fence and commit_group so far; compared within a warpgroup */
+	/* wgmma.fence and commit_group so far; compared within a warpgroup */
+	uint32_t group_fences, group_commits;
 	bool group_waits; /* at a wgmma.fence that is counted */
 	uint32_t stack_used[LANES]; /* by alloca: bytes from the end of each lane's stack down */
 	uint32_t lanes_bits; /* what lanes_mask says */

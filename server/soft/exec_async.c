@@ -27,7 +27,8 @@ static uint8_t *shared_at(
 }
 
 /* In checked mode: may this access be made? It ends the launch where that is due. */
-static bool checked(struct warp *w, const struct op *o, uint32_t l, const uint8_t *p, uint64_t n, unsigned kind)
+static bool checked(struct warp *w, const struct op *o, uint32_t l, const uint8_t *p, uint64_t n,
+		unsigned kind)
 {
 	w->event = EV_NONE;
 	return !check_on() || check_inside(w, o, l, (uint64_t)p, (unsigned)n, kind);
@@ -48,7 +49,8 @@ const struct op *x_cp_async(struct warp *w, const struct op *o)
 			from = shared_at(w, o, o->a, o->imm, l, o->x, false);
 		if (!to || (n && !from))
 			return STOP;
-		if ((n && !checked(w, o, l, from, n, CHECK_READ)) || !checked(w, o, l, to, o->x, CHECK_WRITE)) {
+		if ((n && !checked(w, o, l, from, n, CHECK_READ)) ||
+				!checked(w, o, l, to, o->x, CHECK_WRITE)) {
 			if (w->event == EV_FAULT)
 				return STOP;
 			continue;

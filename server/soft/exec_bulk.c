@@ -90,8 +90,10 @@ static void outside(const struct tensor_map *t, uint8_t *to)
 		memcpy(to, nan + 8 - t->element, t->element);
 }
 
-/* Copies one element, which is `far` in global memory, if it is in the tensor, and element e of what begins at `shared`. */
-static int element(struct warp *w, const struct op *o, uint32_t l, const struct tensor_map *t, uint64_t far, bool in, uint64_t e,
+/* Copies one element, which is `far` in global memory, if it is in the tensor, and element e of what begins
+ * at `shared`. */
+static int element(struct warp *w, const struct op *o, uint32_t l, const struct tensor_map *t, uint64_t far,
+		bool in, uint64_t e,
 	uint64_t shared, uint64_t base)
 {
 	const struct bulk_op *x = o->p;
@@ -138,9 +140,10 @@ static int box(struct warp *w, const struct op *o, uint32_t l, const struct tens
 	return 0;
 }
 
-/* Copies `count` pixels from c on: along a line from its first place to its last, then along the next line, and on into the
- * next image. */
-static int pixels(struct warp *w, const struct op *o, uint32_t l, const struct tensor_map *t, const int32_t *c, uint64_t shared,
+/* Copies `count` pixels from c on: along a line from its first place to its last, then along the next line,
+ * and on into the next image. */
+static int pixels(struct warp *w, const struct op *o, uint32_t l, const struct tensor_map *t,
+		const int32_t *c, uint64_t shared,
 	uint64_t base, uint64_t *bytes)
 {
 	const struct bulk_op *x = o->p;
@@ -163,7 +166,8 @@ static int pixels(struct warp *w, const struct op *o, uint32_t l, const struct t
 		for (uint64_t i = 0; i < t->channels; i++) {
 			int64_t channel = c[0] + (int64_t)i;
 			int r = element(w, o, l, t, far + (uint64_t)channel * t->element,
-				in && channel >= 0 && channel <= t->size[0], p * t->channels + i, shared, base);
+				in && channel >= 0 && channel <= t->size[0], p * t->channels + i, shared,
+				base);
 			if (r)
 				return r;
 		}
@@ -276,7 +280,8 @@ const struct op *x_bulk(struct warp *w, const struct op *o)
 static int replace(struct warp *w, const struct op *o, uint32_t l, uint64_t at, uint64_t v)
 {
 	/* the numbers are not those of CUtensorMapDataType */
-	static const uint8_t types[] = {T_U8, T_U16, T_U32, T_S32, T_U64, T_S64, T_F16, T_F32, T_F32, T_F64, T_BF16, T_F32,
+	static const uint8_t types[] = {T_U8, T_U16, T_U32, T_S32, T_U64, T_S64, T_F16, T_F32, T_F32, T_F64,
+			T_BF16, T_F32,
 		T_F32};
 	struct tensor_map t;
 	if (at % 64)
@@ -306,7 +311,8 @@ static int replace(struct warp *w, const struct op *o, uint32_t l, uint64_t at, 
 	return 0;
 }
 
-/* tensormap.replace. a: generic address, b: the value, a slot of 8 bytes, x: which field, y: of which dimension */
+/* tensormap.replace. a: generic address, b: the value, a slot of 8 bytes, x: which field, y: of which
+ * dimension */
 const struct op *x_map_replace(struct warp *w, const struct op *o)
 {
 	FOR_LANES(w, l)
@@ -323,7 +329,8 @@ const struct op *x_map_copy(struct warp *w, const struct op *o)
 {
 	uint32_t l = (uint32_t)__builtin_ctz(w->mask);
 	uint64_t to = REG(w, uint64_t, o->a)[l], from = REG(w, uint64_t, o->b)[l];
-	int r = (to | from) % TENSOR_MAP_BYTES                                                ? MISALIGNED_ADDRESS
+	int r = (to | from) % TENSOR_MAP_BYTES
+			? MISALIGNED_ADDRESS
 		: !reaches(w, to, TENSOR_MAP_BYTES) || !reaches(w, from, TENSOR_MAP_BYTES) ? ILLEGAL_ADDRESS
 											   : 0;
 	w->event = EV_NONE;

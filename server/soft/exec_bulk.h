@@ -24,7 +24,8 @@ struct bulk_op {
 #define TENSOR_MAP_MAGIC 0x70616d74u
 struct tensor_map {
 	uint32_t magic;
-	uint8_t dimensions, element, swizzle, fill; /* element: bytes; swizzle: log2 of its bytes, 0: none; fill: NaN */
+	/* element: bytes; swizzle: log2 of its bytes, 0: none; fill: NaN */
+	uint8_t dimensions, element, swizzle, fill;
 	uint64_t address;
 	uint64_t stride[4]; /* bytes, of dimensions 1 and up */
 	uint32_t size[5]; /* elements - 1 */
@@ -33,11 +34,13 @@ struct tensor_map {
 	uint8_t type; /* enum ptx_type */
 	uint8_t interleaved; /* what no copy knows */
 	bool pixels; /* of images: channels, one to three dimensions of pixels, images */
-	int16_t lower[3], upper[3]; /* where in an image the pixels begin, and how far from its end the last one is */
+	/* where in an image the pixels begin, and how far from its end the last one is */
+	int16_t lower[3], upper[3];
 	uint16_t channels, count; /* of a pixel, of pixels that one copy takes */
 };
 enum { TENSOR_MAP_BYTES = 128 };
 _Static_assert(sizeof(struct tensor_map) <= TENSOR_MAP_BYTES, "it is a CUtensorMap");
 
 /* What tensormap.replace puts into a map. */
-enum map_field { MAP_ADDRESS, MAP_RANK, MAP_BOX, MAP_SIZE, MAP_STRIDE, MAP_STEP, MAP_TYPE, MAP_INTERLEAVE, MAP_SWIZZLE, MAP_FILL };
+enum map_field { MAP_ADDRESS, MAP_RANK, MAP_BOX, MAP_SIZE, MAP_STRIDE, MAP_STEP, MAP_TYPE, MAP_INTERLEAVE,
+		MAP_SWIZZLE, MAP_FILL };

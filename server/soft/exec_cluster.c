@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Clusters: the barrier of all their blocks, and the window through which a block sees the shared memory of the others.
- * An address in the window has the rank of its block, plus one, in its upper byte; those of the block itself may have
- * none. Generic addresses of shared memory are host addresses and need nothing of this.
+/* Clusters: the barrier of all their blocks, and the window through which a block sees the shared memory of
+ * the others. An address in the window has the rank of its block, plus one, in its upper byte; those of the
+ * block itself may have none. Generic addresses of shared memory are host addresses and need nothing of this.
  *
  * Thread rule: a cluster belongs to the thread that runs its blocks. */
 #include "server/soft/check.h"
@@ -126,7 +126,8 @@ const struct op *x_cluster_window(struct warp *w, const struct op *o)
 	return o + 1;
 }
 
-/* mapa: the same place in another block of the cluster. a: an address, b: the rank; x: 8-byte slots; y: generic */
+/* mapa: the same place in another block of the cluster. a: an address, b: the rank; x: 8-byte slots; y:
+ * generic */
 const struct op *x_mapa(struct warp *w, const struct op *o)
 {
 	FOR_LANES(w, l)

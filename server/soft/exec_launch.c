@@ -157,14 +157,16 @@ static void end_resident(struct block *b)
 		free(c);
 }
 
-/* Several blocks take turns: those of a cluster, of a cooperative launch all that there are. A new one is started after
- * each round over those that are under way. Shared memory of a cluster lives until its last block has ended. */
+/* Several blocks take turns: those of a cluster, of a cooperative launch all that there are. A new one is
+ * started after each round over those that are under way. Shared memory of a cluster lives until its last
+ * block has ended. */
 static void run_resident(struct launch *l, unsigned smid)
 {
 	struct block *first = NULL, *b;
 	for (;;) {
 		uint64_t i = l->blocks;
-		if (!atomic_load(&l->error) && (!first || l->l->cooperative) && atomic_load(&l->next) < l->blocks)
+		if (!atomic_load(&l->error) && (!first || l->l->cooperative) &&
+				atomic_load(&l->next) < l->blocks)
 			i = atomic_fetch_add(&l->next, 1);
 		if (i < l->blocks)
 			fail(l, start_resident(l, i, smid, &first));
@@ -303,7 +305,8 @@ static void run(struct launch *l)
 	while (!l->started) {
 		struct timespec t = deadline_in(START_WAIT_MS);
 		/* Kernels that run may wait for this one: it must not wait for them. */
-		if (pthread_cond_clockwait(&l->finished, &pool.lock, CLOCK_MONOTONIC, &t) == ETIMEDOUT && !l->started)
+		if (pthread_cond_clockwait(&l->finished, &pool.lock, CLOCK_MONOTONIC, &t) == ETIMEDOUT &&
+				!l->started)
 			work_on(l);
 	}
 	while (l->threads || l->queued)
@@ -359,7 +362,8 @@ static void describe(const struct launch *l, const char *name, struct engine_err
 	uint32_t source;
 	error->line = l->error_line;
 	if (ptx_source(l->code->func, l->error_line, &file, &source))
-		snprintf(error->text, sizeof error->text, "kernel %.120s: %s at %.60s:%u (PTX line %u)", name, what, file,
+		snprintf(error->text, sizeof error->text, "kernel %.120s: %s at %.60s:%u (PTX line %u)", name,
+				what, file,
 			source, l->error_line);
 	else
 		snprintf(error->text, sizeof error->text, "kernel %.120s: %s at PTX line %u", name, what,

@@ -83,7 +83,8 @@ double matrix_number(unsigned t, uint64_t v)
 static bool place(const struct matrix_op *x, int which, unsigned type, unsigned i, uint32_t lane,
 	unsigned *row, unsigned *col)
 {
-	unsigned rows = which == FRAG_B ? x->k : x->m, cols = which == FRAG_A ? x->k / (x->sparse ? 2 : 1) : x->n,
+	unsigned rows = which == FRAG_B ? x->k : x->m,
+			cols = which == FRAG_A ? x->k / (x->sparse ? 2 : 1) : x->n,
 		 b = bits_of(type), each = b >= 32 ? 1 : 32 / b;
 	if (!x->fixed) {
 		unsigned share = rows * cols / LANES, e = lane * share + i;
@@ -114,11 +115,13 @@ static unsigned elements(const struct fragment *f)
 	return b >= 32 ? f->n : f->n * (32 / b);
 }
 
-/* Where the element in that column of a sparse A belongs. A group of columns (4; 2 of 32 bits; 8 of 4 bits, which come in pairs) has two
- * indices of two bits. Those of 8 and fewer bits fill a word for each row; of others, a word has 16 bits for two rows. */
+/* Where the element in that column of a sparse A belongs. A group of columns (4; 2 of 32 bits; 8 of 4 bits,
+ * which come in pairs) has two indices of two bits. Those of 8 and fewer bits fill a word for each row; of
+ * others, a word has 16 bits for two rows. */
 static unsigned spread(struct warp *w, const struct matrix_op *x, unsigned row, unsigned col)
 {
-	unsigned b = bits_of(x->a.type), each = b == 4 ? 4 : b == 32 ? 1 : 2, group = col / each, in = col % each;
+	unsigned b = bits_of(x->a.type), each = b == 4 ? 4 : b == 32 ? 1 : 2, group = col / each,
+			in = col % each;
 	uint32_t lane = 4 * (row % 8), shift;
 	if (b <= 8) {
 		lane += 2 * (x->selector + group / 8u) + row / 8;
@@ -214,7 +217,8 @@ static void multiply_int(struct warp *w, const struct matrix_op *x)
 }
 
 /* Where element i of a lane is in its product, which the lanes 4 q to 4 q + 3 and those 16 above share. */
-static void quad_place(const struct matrix_op *x, int which, unsigned type, unsigned i, uint32_t lane, unsigned *row,
+static void quad_place(const struct matrix_op *x, int which, unsigned type, unsigned i, uint32_t lane,
+		unsigned *row,
 	unsigned *col)
 {
 	unsigned in = lane & 3, upper = lane >= 16 ? 4 : 0;
@@ -245,7 +249,8 @@ static void multiply_quads(struct warp *w, const struct matrix_op *x)
 			for (int which = 0; which < 3; which++)
 				for (unsigned i = 0; i < (which == FRAG_C ? 8u : 4u); i++) {
 					quad_place(x, which, f[which]->type, i, l, &row, &col);
-					m[which][row][col] = as_double(f[which]->type, get_raw(w, f[which], i, l));
+					m[which][row][col] =
+							as_double(f[which]->type, get_raw(w, f[which], i, l));
 				}
 		}
 		for (unsigned i = 0; i < 8; i++)
@@ -314,7 +319,8 @@ static const struct op *move_fragment(struct warp *w, const struct op *o, bool l
 				return warp_fault(w, o, ILLEGAL_ADDRESS);
 			if ((uint64_t)p & (b < 8 ? 0 : b / 8 - 1))
 				return warp_fault(w, o, MISALIGNED_ADDRESS);
-			if (check_on() && !check_inside(w, o, l, (uint64_t)p, b < 8 ? 1 : b / 8, load ? CHECK_READ : CHECK_WRITE)) {
+			if (check_on() && !check_inside(w, o, l, (uint64_t)p, b < 8 ? 1 : b / 8,
+					load ? CHECK_READ : CHECK_WRITE)) {
 				if (w->event == EV_FAULT)
 					return STOP;
 				continue;
@@ -357,7 +363,8 @@ static const struct op *rows(struct warp *w, const struct op *o, bool load)
 				return warp_fault(w, o, ILLEGAL_ADDRESS);
 			if ((uint64_t)p[r] & 15)
 				return warp_fault(w, o, MISALIGNED_ADDRESS);
-			if (check_on() && !check_inside(w, o, i * 8 + r, (uint64_t)p[r], 16, load ? CHECK_READ : CHECK_WRITE) &&
+			if (check_on() && !check_inside(w, o, i * 8 + r, (uint64_t)p[r], 16,
+					load ? CHECK_READ : CHECK_WRITE) &&
 				w->event == EV_FAULT)
 				return STOP;
 			memcpy(m[r], p[r], 16);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The operation of exec_pair.c: x holds the number of elements and whether it loads, y the bytes of each (4 or 8).
+/* The operation of exec_pair.c: x holds the number of elements and whether it loads, y the bytes of each (4
+ * or 8).
  *
  * Thread rule: constant once decoded. */
 #pragma once

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Memory that functions take from the stack as they run: alloca, stacksave, stackrestore. Each lane's frames grow from
- * the start of its stack, what alloca gives from the end.
+/* Memory that functions take from the stack as they run: alloca, stacksave, stackrestore. Each lane's frames
+ * grow from the start of its stack, what alloca gives from the end.
  *
  * Thread rule: a handler touches only the warp it is given. */
 #include "server/soft/exec.h"

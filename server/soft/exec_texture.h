@@ -42,5 +42,7 @@ union texel {
 	uint32_t u[4];
 };
 /* exec_sample.c: what lane l reads; x->what is TEX_FETCH or TEX_GATHER. */
-union texel texture_fetch(const struct warp *w, const struct texture *t, const struct texture_op *x, uint32_t l);
-union texel texture_gather(const struct warp *w, const struct texture *t, const struct texture_op *x, uint32_t l);
+union texel texture_fetch(const struct warp *w, const struct texture *t, const struct texture_op *x,
+		uint32_t l);
+union texel texture_gather(const struct warp *w, const struct texture *t, const struct texture_op *x,
+		uint32_t l);

@@ -61,8 +61,9 @@ static uint32_t multiply_add(const struct video_op *x, int64_t a, int64_t b, uin
 	return (uint32_t)(x->saturate ? saturated(sum, 32, sign) : sum);
 }
 
-/* .sat of a scalar result. Its bounds are those that the GPU's assembler compares with, not PTX's: a sum above 32 bits
- * without a sign wraps, what is below a part's range becomes its largest number, and shifts go by 34 bits. */
+/* .sat of a scalar result. Its bounds are those that the GPU's assembler compares with, not PTX's: a sum
+ * above 32 bits without a sign wraps, what is below a part's range becomes its largest number, and shifts go
+ * by 34 bits. */
 static int64_t bounded(const struct video_op *x, int64_t v)
 {
 	if (x->op == VIDEO_SHL || x->op == VIDEO_SHR)

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* wgmma: the matrix product of four warps, whose operands lie in shared memory. Each warp makes its own 16 rows, when the
- * instruction is issued; none goes on behind wgmma.fence before all four are there, nor behind wgmma.wait_group before all
- * four have issued what it waits for, so that what one of them gives back to be overwritten has been read by all.
+/* wgmma: the matrix product of four warps, whose operands lie in shared memory. Each warp makes its own 16
+ * rows, when the instruction is issued; none goes on behind wgmma.fence before all four are there, nor behind
+ * wgmma.wait_group before all four have issued what it waits for, so that what one of them gives back to be
+ * overwritten has been read by all.
  *
- * Thread rule: a handler touches only its warp and its block's shared memory; a block belongs to one thread. */
+ * Thread rule: a handler touches only its warp and its block's shared memory; a block belongs to one
+ * thread. */
 #include "server/soft/exec_wgmma.h"
 #include "server/soft/check.h"
 #include "server/soft/exec_matrix.h"
@@ -57,7 +59,8 @@ const struct op *x_wgmma_wait(struct warp *w, const struct op *o)
 
 /* ---- matrices in shared memory */
 
-/* What 64 bits say of one: where it begins, and how far units of 16 bytes and groups of 8 are from each other. */
+/* What 64 bits say of one: where it begins, and how far units of 16 bytes and groups of 8 are from each
+ * other. */
 struct layout {
 	struct warp *w;
 	const struct op *o;
@@ -121,7 +124,8 @@ static double element(unsigned type, const uint8_t *p, unsigned i)
 }
 
 /* `rows` rows from `first` on; element (r, k) goes to to[r * r_step + k * k_step]. */
-static void gather(struct layout *x, unsigned type, bool across, unsigned first, unsigned rows, unsigned depth,
+static void gather(struct layout *x, unsigned type, bool across, unsigned first, unsigned rows,
+		unsigned depth,
 	double *to, unsigned r_step, unsigned k_step)
 {
 	uint8_t u[UNIT];

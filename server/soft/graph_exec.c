@@ -278,8 +278,9 @@ static CUresult check_device_launch(const struct graph *g, unsigned long long fl
 	if (!(flags & CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH))
 		return CUDA_SUCCESS;
 	*fault = for_the_host(g);
-	return !g->first || *fault || flags & CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH ? CUDA_ERROR_INVALID_VALUE
-											  : CUDA_SUCCESS;
+	if (!g->first || *fault || flags & CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH)
+		return CUDA_ERROR_INVALID_VALUE;
+	return CUDA_SUCCESS;
 }
 
 static CUresult instantiate(CUgraphExec *out, CUgraph h, unsigned long long flags, struct node **fault)
@@ -305,7 +306,8 @@ static CUresult instantiate(CUgraphExec *out, CUgraph h, unsigned long long flag
 	struct graph_exec *x = calloc(1, sizeof *x);
 	if (!x)
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	x->flags = flags & ~(unsigned long long)CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY; /* as the real driver tells them */
+	/* as the real driver tells them */
+	x->flags = flags & ~(unsigned long long)CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY;
 	x->id = soft.next_id++;
 	x->graph = graph_copy(graph);
 	x->run = x->graph ? run_make(x->graph) : NULL;

@@ -195,6 +195,16 @@ CUresult cuGraphMemcpyNodeSetParams(CUgraphNode h, const CUDA_MEMCPY3D *p)
 	return g.error ? g.error : copy_change(n, p);
 }
 
+static bool from_host(const CUDA_MEMCPY3D *c)
+{
+	return c->srcMemoryType == CU_MEMORYTYPE_HOST;
+}
+
+static bool to_host(const CUDA_MEMCPY3D *c)
+{
+	return c->dstMemoryType == CU_MEMORYTYPE_HOST;
+}
+
 CUresult cuGraphExecMemcpyNodeSetParams(
 	CUgraphExec x, CUgraphNode h, const CUDA_MEMCPY3D *p, CUcontext context)
 {
@@ -206,8 +216,7 @@ CUresult cuGraphExecMemcpyNodeSetParams(
 	(void)context;
 	/* Both sides stay on the side of the bus that they were on. */
 	CUDA_MEMCPY3D was = n->copy;
-	if (n->has_copy && ((was.srcMemoryType == CU_MEMORYTYPE_HOST) != (p->srcMemoryType == CU_MEMORYTYPE_HOST) ||
-				   (was.dstMemoryType == CU_MEMORYTYPE_HOST) != (p->dstMemoryType == CU_MEMORYTYPE_HOST)))
+	if (n->has_copy && (from_host(&was) != from_host(p) || to_host(&was) != to_host(p)))
 		return CUDA_ERROR_INVALID_VALUE;
 	exec_changed(exec);
 	return copy_change(n, p);

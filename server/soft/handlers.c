@@ -145,10 +145,12 @@ LANE(s8, uint32_t, int8_t) LANE(u16, uint32_t, uint16_t) LANE(s16, uint32_t, int
 #define ON(l) (full || w->lm[l])
 
 #ifndef __FMA__
-/* Products of floats are exact as doubles, so a sum that is rounded to a double rounds to the right float unless it lies in
- * the middle between two floats, or below the normal ones, where the middles are elsewhere. Those take the slow way,
- * by a sum that is rounded to odd. A call of the C library's for each lane would take several times as long. */
-INLINE __m128d two(const float *p) /* from memory, which the compiler would load first, and which is cheaper */
+/* Products of floats are exact as doubles, so a sum that is rounded to a double rounds to the right float
+ * unless it lies in the middle between two floats, or below the normal ones, where the middles are elsewhere.
+ * Those take the slow way, by a sum that is rounded to odd. A call of the C library's for each lane would
+ * take several times as long. */
+/* from memory, which the compiler would load first, and which is cheaper */
+INLINE __m128d two(const float *p)
 {
 	__m128d r;
 	__asm__("cvtps2pd %1, %0" : "=x"(r) : "m"(*(const float(*)[2])p));

@@ -262,8 +262,8 @@ static void found_add(struct found *f, const char *fmt, unsigned sm)
 		f->n += (size_t)n;
 }
 
-/* Steps through the entries: *at is where the next begins, *end where the last ends. False at the end, and with
- * *error set when one is damaged. */
+/* Steps through the entries: *at is where the next begins, *end where the last ends. False at the end, and
+ * with *error set when one is damaged. */
 static bool next_part(const char **at, const char *end, struct part *p, CUresult *error, struct jit *j)
 {
 	size_t left = (size_t)(end - *at);
@@ -299,7 +299,8 @@ static CUresult fatbin_header(struct fatbin *h, const void *data, size_t size, s
 	return CUDA_SUCCESS;
 }
 
-/* The PTX entry with the highest target at or below the device's, else the lowest above; payload NULL: none. */
+/* The PTX entry with the highest target at or below the device's, else the lowest above; payload NULL:
+ * none. */
 static CUresult fatbin_pick(const struct fatbin *h, const void *data, int capability, struct part *best,
 	struct found *found, struct jit *j)
 {

@@ -36,7 +36,8 @@ CUresult jit_read(struct jit *j, unsigned n, const CUjit_option *options, void *
 void jit_begin(struct jit *j);
 /* Writes a line to the error log, as printf does. */
 void jit_error(struct jit *j, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-/* The same of a text that is wrong in that line, as the compiler in a driver writes it. The words are ours. */
+/* The same of a text that is wrong in that line, as the compiler in a driver writes it. The words are
+ * ours. */
 void jit_wrong(struct jit *j, unsigned long line, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 /* Work ends: fills in what the caller learns of the logs' sizes and of the time. */
 void jit_end(struct jit *j);

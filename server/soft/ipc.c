@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sharing between processes by handles of 64 bytes, and of pools by descriptors. What is shared lies in a file without a name; a handle says in which process
- * it is open, and its inode number shows whether it still is.
+/* Sharing between processes by handles of 64 bytes, and of pools by descriptors. What is shared lies in a
+ * file without a name; a handle says in which process it is open, and its inode number shows whether it still
+ * is.
  *
  * Thread rule: see state.h. */
 #include <errno.h>
@@ -27,7 +28,8 @@ struct handle {
 	uint64_t inode, bytes;
 	uint8_t zero[24];
 };
-_Static_assert(sizeof(struct handle) == CU_IPC_HANDLE_SIZE && sizeof(struct handle) == sizeof(CUmemPoolPtrExportData),
+_Static_assert(sizeof(struct handle) == CU_IPC_HANDLE_SIZE &&
+		sizeof(struct handle) == sizeof(CUmemPoolPtrExportData),
 	"a handle's size");
 #define MAGIC "SOFTIPC"
 
@@ -63,7 +65,8 @@ static CUresult open_handle(const struct handle *h, enum kind kind, int *fd)
 	*fd = open(path, O_RDWR | O_CLOEXEC);
 	if (*fd < 0) {
 		log_info("a handle of process %d: %m", h->pid);
-		return kill(h->pid, 0) && errno == ESRCH && kind == KIND_MEMORY ? CUDA_ERROR_INVALID_HANDLE : wrong;
+		return kill(h->pid, 0) && errno == ESRCH && kind == KIND_MEMORY ? CUDA_ERROR_INVALID_HANDLE :
+				wrong;
 	}
 	if (!fstat(*fd, &st) && st.st_ino == h->inode && (uint64_t)st.st_size >= h->bytes &&
 		(fcntl(*fd, F_GET_SEALS) & seals) == seals)
@@ -114,8 +117,8 @@ CUresult cuIpcGetMemHandle(CUipcMemHandle *out, CUdeviceptr p)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	}
 	shadow_written(a.base, a.bytes); /* from now on others may write it unseen */
-	return make_handle((struct handle *)out, KIND_MEMORY, fd, a.device, a.bytes) ? CUDA_SUCCESS
-										     : CUDA_ERROR_OPERATING_SYSTEM;
+	bool made = make_handle((struct handle *)out, KIND_MEMORY, fd, a.device, a.bytes);
+	return made ? CUDA_SUCCESS : CUDA_ERROR_OPERATING_SYSTEM;
 }
 
 CUresult cuIpcOpenMemHandle_v2(CUdeviceptr *out, CUipcMemHandle handle, unsigned flags)
@@ -223,9 +226,11 @@ CUresult cuMemPoolExportToShareableHandle(
 	if (g.error)
 		return g.error;
 	struct pool *p = object_find(pool, KIND_POOL);
-	if (!out || !p || flags || type != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR || !(p->props.handleTypes & type))
+	if (!out || !p || flags || type != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR ||
+			!(p->props.handleTypes & type))
 		return CUDA_ERROR_INVALID_VALUE;
-	struct handle h = {.magic = MAGIC, .pid = getpid(), .device = soft.place[p->device], .kind = KIND_POOL};
+	struct handle h = {.magic = MAGIC, .pid = getpid(), .device = soft.place[p->device],
+			.kind = KIND_POOL};
 	int fd = file_create(sizeof h);
 	if (fd < 0)
 		return CUDA_ERROR_OPERATING_SYSTEM;
@@ -247,7 +252,8 @@ CUresult cuMemPoolImportFromShareableHandle(
 	struct handle h;
 	if (!out || flags || type != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)
 		return CUDA_ERROR_INVALID_VALUE;
-	if (pread((int)(intptr_t)handle, &h, sizeof h, 0) != sizeof h || memcmp(h.magic, MAGIC, sizeof MAGIC) ||
+	if (pread((int)(intptr_t)handle, &h, sizeof h, 0) != sizeof h ||
+			memcmp(h.magic, MAGIC, sizeof MAGIC) ||
 		h.kind != KIND_POOL)
 		return CUDA_ERROR_UNKNOWN;
 	int device = device_at(h.device);
@@ -265,7 +271,8 @@ CUresult cuMemPoolExportPointer(CUmemPoolPtrExportData *out, CUdeviceptr p)
 	if (g.error)
 		return g.error;
 	struct allocation a;
-	const struct pool *pool = allocation_find(p, &a) && a.base == p && a.kind == ALLOCATION_POOL ? a.pool : NULL;
+	const struct pool *pool = allocation_find(p, &a) && a.base == p &&
+			a.kind == ALLOCATION_POOL ? a.pool : NULL;
 	if (!out || !pool || !pool->exported)
 		return CUDA_ERROR_INVALID_VALUE;
 	int fd = allocation_share(p);

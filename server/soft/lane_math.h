@@ -43,7 +43,8 @@ static inline double bits_f64(uint64_t u)
 	}                                                                                                    \
 	static inline C rem_##T(C a, C b)                                                                    \
 	{                                                                                                    \
-		return b ? (C)(a - div_##T(a, b) * b) : (C)-1;                                                 \
+		return b ? (C)(a - div_##T(a, b) * b) : \
+				(C)-1; \
 	}
 SMALL_DIV(u16, uint16_t, -1)
 SMALL_DIV(s16, int16_t, -1)
@@ -353,8 +354,8 @@ static inline uint32_t int_to_bf16_u(uint64_t x)
 {
 	return f2b(odd_of_u(x));
 }
-/* A NaN is 0x7fffe000 where the GPU has an instruction, and keeps its upper bits with .rna, which is additions there:
- * one with none of these is infinite. */
+/* A NaN is 0x7fffe000 where the GPU has an instruction, and keeps its upper bits with .rna, which is
+ * additions there: one with none of these is infinite. */
 static inline uint32_t even_tf32(float x)
 {
 	uint32_t u = f32_bits(x);

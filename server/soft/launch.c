@@ -122,7 +122,8 @@ CUresult launch_prepare(
 	CUresult r = shape_check(f, s);
 	if (r) {
 		soft_log(CU_LOG_LEVEL_ERROR,
-			"kernel %s cannot be launched: grid %ux%ux%u, block %ux%ux%u, %zu bytes of shared memory: code %d",
+			"kernel %s cannot be launched: grid %ux%ux%u, block %ux%ux%u, "
+			"%zu bytes of shared memory: code %d",
 			info->name, s->grid[0], s->grid[1], s->grid[2], s->block[0], s->block[1], s->block[2],
 			s->shared, (int)r);
 		return r;
@@ -227,7 +228,8 @@ static CUresult attribute(const CUlaunchAttribute *a, struct launch_shape *s, st
 	case CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION: /* a hint: the next kernel may start early
 								     */
 	case CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN:
-		return v->memSyncDomain <= CU_LAUNCH_MEM_SYNC_DOMAIN_REMOTE ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+		return v->memSyncDomain <= CU_LAUNCH_MEM_SYNC_DOMAIN_REMOTE ? CUDA_SUCCESS :
+				CUDA_ERROR_INVALID_VALUE;
 	case CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN_MAP:
 	case CU_LAUNCH_ATTRIBUTE_PREFERRED_CLUSTER_DIMENSION:
 	case CU_LAUNCH_ATTRIBUTE_NVLINK_UTIL_CENTRIC_SCHEDULING: return CUDA_SUCCESS;

@@ -67,7 +67,8 @@ void soft_log(CUlogLevel level, const char *fmt, ...)
 		return;
 	m->next = NULL;
 	m->level = level;
-	memcpy(m->text, text + head, sizeof text - head); /* without time and thread, which are at hand there */
+	/* without time and thread, which are at hand there */
+	memcpy(m->text, text + head, sizeof text - head);
 	while (*last)
 		last = &(*last)->next;
 	*last = m;

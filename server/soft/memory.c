@@ -168,7 +168,8 @@ static bool counted(const struct allocation *a)
 /* A fresh mapping in place of the old one: the pages go back, and the next owner finds zeros. */
 static void unmap(uint64_t p, size_t bytes)
 {
-	if (mmap((void *)(uintptr_t)p, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0) ==
+	if (mmap((void *)(uintptr_t)p, bytes, PROT_NONE,
+			MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0) ==
 		MAP_FAILED)
 		log_error("unmap device memory at %#llx: %m", (unsigned long long)p);
 }
@@ -188,7 +189,8 @@ static uint64_t create(const struct allocation *wanted, size_t bytes, size_t ali
 		p = hole(span, align > PAGE ? align : PAGE);
 		if (p && fd < 0 && mprotect((void *)(uintptr_t)p, body, PROT_READ | PROT_WRITE))
 			p = 0;
-		if (p && fd >= 0 && mmap((void *)(uintptr_t)p, body, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, 0) ==
+		if (p && fd >= 0 && mmap((void *)(uintptr_t)p, body, PROT_READ | PROT_WRITE,
+				MAP_SHARED | MAP_FIXED, fd, 0) ==
 					    MAP_FAILED)
 			p = 0;
 		if (p) {
@@ -279,7 +281,8 @@ int allocation_share(uint64_t p)
 		size_t body = e->span - PAGE;
 		fd = e->span ? file_create(body) : -EINVAL;
 		int r = fd < 0 ? fd : write_all(fd, (const char *)(uintptr_t)e->a.base, body);
-		if (!r && mmap((void *)(uintptr_t)e->a.base, body, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, 0) ==
+		if (!r && mmap((void *)(uintptr_t)e->a.base, body, PROT_READ | PROT_WRITE,
+				MAP_SHARED | MAP_FIXED, fd, 0) ==
 				  MAP_FAILED)
 			r = -errno;
 		if (r && fd >= 0)
@@ -350,7 +353,8 @@ bool allocation_near(uint64_t p, struct allocation *out)
 	pthread_mutex_lock(&lock);
 	size_t i = seek(p);
 	bool found = live > 0;
-	if (found && (i == live || (i && p - (table[i - 1]->a.base + table[i - 1]->a.bytes) < table[i]->a.base - p)))
+	if (found && (i == live ||
+			(i && p - (table[i - 1]->a.base + table[i - 1]->a.bytes) < table[i]->a.base - p)))
 		i--;
 	if (found)
 		*out = table[i]->a;

@@ -50,8 +50,7 @@ static CUresult attribute(void *out, CUpointer_attribute a, CUdeviceptr p)
 	case CU_POINTER_ATTRIBUTE_MAPPED: *(unsigned *)out = 1; break;
 	case CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES:
 		*(unsigned long long *)out = m.kind == ALLOCATION_MAPPED ? m.flags :
-					     m.kind == ALLOCATION_POOL	 ? ((struct pool *)m.pool)->props.handleTypes :
-									   0;
+				m.kind == ALLOCATION_POOL ? ((struct pool *)m.pool)->props.handleTypes : 0;
 		break;
 	case CU_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE:
 	case CU_POINTER_ATTRIBUTE_IS_HW_DECOMPRESS_CAPABLE: *(unsigned *)out = 0; break;
@@ -167,7 +166,8 @@ static CUresult advise(CUdeviceptr p, size_t n, CUmem_advise advice)
 
 CUresult cuMemAdvise(CUdeviceptr p, size_t n, CUmem_advise advice, CUdevice device)
 {
-	bool placed = advice == CU_MEM_ADVISE_SET_PREFERRED_LOCATION || advice == CU_MEM_ADVISE_SET_ACCESSED_BY ||
+	bool placed = advice == CU_MEM_ADVISE_SET_PREFERRED_LOCATION ||
+			advice == CU_MEM_ADVISE_SET_ACCESSED_BY ||
 		      advice == CU_MEM_ADVISE_UNSET_ACCESSED_BY;
 	CUresult r = advise(p, n, advice);
 	if (!r && placed && device != CU_DEVICE_CPU && (device < 0 || device >= soft.devices))

@@ -65,7 +65,8 @@ static void give(uint64_t p, bool last)
 		return;
 	bool graph = a.flags & POOL_OF_GRAPH;
 	if (graph && !last && !(a.flags & POOL_OUTLIVES)) {
-		if (!a.freeing) /* else the free was noted when it was asked for, and there may be a launch since */
+		/* else the free was noted when it was asked for, and there may be a launch since */
+		if (!a.freeing)
 			a.flags &= ~POOL_LIVE;
 		a.freeing = false; /* the graph's next launch allocates it again */
 		allocation_update(&a);

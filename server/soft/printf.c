@@ -223,7 +223,8 @@ static size_t conversion(struct text *t, const char *f, size_t left, uint64_t ar
 
 int printf_lane(struct printf_buffer *b, uint64_t format, uint64_t args)
 {
-	static __thread char *scratch; /* kept: reading the kernel's text may end in a fault, and never come back */
+	/* kept: reading the kernel's text may end in a fault, and never come back */
+	static __thread char *scratch;
 	if (!scratch)
 		scratch = malloc(MAX_TEXT);
 	if (!scratch)

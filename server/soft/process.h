@@ -6,7 +6,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* This process's name: its number and when it began, so that a later process of the same number has another one. Never 0. */
+/* This process's name: its number and when it began, so that a later process of the same number has another
+ * one. Never 0. */
 uint64_t process_name(void);
 /* Has that process ended? One that nobody has waited for (a zombie) has. */
 bool process_gone(uint64_t name);

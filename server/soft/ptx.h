@@ -303,7 +303,8 @@ const char *ptx_type_name(enum ptx_type t);
 enum ptx_type ptx_type_find(const char *s, size_t n);
 enum ptx_sreg ptx_sreg_find(const char *s, size_t n);
 
-/* The source line that a line of f's text comes from; the file's name without its folder. False: none is known. */
+/* The source line that a line of f's text comes from; the file's name without its folder. False: none is
+ * known. */
 bool ptx_source(const struct ptx_func *f, uint32_t line, const char **file, uint32_t *source);
 
 /* Reads one text. Returns NULL and fills *error. */

@@ -47,7 +47,8 @@ static void target(struct parser *p)
 	do {
 		const char *s = p->l.t.s; /* no NUL ends it */
 		unsigned sm = 0;
-		for (uint32_t k = 3; p->l.t.kind == TK_NAME && k < p->l.t.n && s[k] >= '0' && s[k] <= '9'; k++)
+		for (uint32_t k = 3; p->l.t.kind == TK_NAME && k < p->l.t.n && s[k] >= '0' &&
+				s[k] <= '9'; k++)
 			sm = sm < MAX_TARGET ? sm * 10 + (unsigned)(s[k] - '0') : sm;
 		if (sm && !memcmp(s, "sm_", 3))
 			p->u->target = (int)sm;

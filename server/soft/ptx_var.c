@@ -335,7 +335,8 @@ void parse_variables(struct parser *p, bool is_extern, bool visible, bool weak, 
 			struct ptx_var *v = declare(p, &h, p->f != NULL);
 			if (!v)
 				return;
-			/* Shared memory of a known size is the text's own, as for ptxas (LLVM writes it so). */
+			/* Shared memory of a known size is the text's own, as for ptxas (LLVM writes it
+			 * so). */
 			v->is_extern = is_extern && !(v->space == SP_SHARED && v->bytes);
 			v->visible = visible;
 			v->weak = weak;

@@ -242,7 +242,8 @@ CUresult cuTexRefSetMipmappedArray(CUtexref h, CUmipmappedArray array, unsigned 
 		return g.error;
 	if (flags != CU_TRSA_OVERRIDE_FORMAT)
 		return CUDA_ERROR_INVALID_VALUE;
-	CUDA_RESOURCE_DESC d = {.resType = CU_RESOURCE_TYPE_MIPMAPPED_ARRAY, .res.mipmap.hMipmappedArray = array};
+	CUDA_RESOURCE_DESC d = {.resType = CU_RESOURCE_TYPE_MIPMAPPED_ARRAY,
+			.res.mipmap.hMipmappedArray = array};
 	return object_find(array, KIND_MIPMAP) ? memory_bind(r, &d) : CUDA_ERROR_INVALID_HANDLE;
 }
 

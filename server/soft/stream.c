@@ -97,7 +97,8 @@ static void step(struct stream *s)
 	else
 		r = work_run(&op->work, c);
 	if (r)
-		soft_log(CU_LOG_LEVEL_ERROR, "work in a stream failed with code %d, and its context is lost", (int)r);
+		soft_log(CU_LOG_LEVEL_ERROR, "work in a stream failed with code %d, and its context is lost",
+				(int)r);
 	/* Work goes on as long as its step does: a callback here must not wait for it. */
 	struct thread *t = thread_self();
 	bool inside = t->callback;

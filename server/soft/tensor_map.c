@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Maps of tensors, which bulk copies go by: what the caller says is checked as a GPU's driver does and kept in this
- * device's own form.
+/* Maps of tensors, which bulk copies go by: what the caller says is checked as a GPU's driver does and kept
+ * in this device's own form.
  *
  * Thread rule: no shared state. */
 #include <stdint.h>
@@ -16,12 +16,14 @@ enum { RANK = 5, BOX = 256, STEP = 8, ALIGN = 16, PIXELS = 1024 };
 /* 0: not one of whole elements. */
 static enum ptx_type type_of(CUtensorMapDataType t)
 {
-	static const uint8_t types[] = {T_U8, T_U16, T_U32, T_S32, T_U64, T_S64, T_F16, T_F32, T_F64, T_BF16, T_F32, T_F32,
+	static const uint8_t types[] = {T_U8, T_U16, T_U32, T_S32, T_U64, T_S64, T_F16, T_F32, T_F64, T_BF16,
+			T_F32, T_F32,
 		T_F32};
 	return (unsigned)t < sizeof types ? types[t] : T_NONE;
 }
 
-static CUresult sizes(struct tensor_map *m, const cuuint64_t *dim, const cuuint64_t *stride, const cuuint32_t *box,
+static CUresult sizes(struct tensor_map *m, const cuuint64_t *dim, const cuuint64_t *stride,
+		const cuuint32_t *box,
 	const cuuint32_t *step)
 {
 	for (unsigned k = 0; k < m->dimensions; k++) {
@@ -40,16 +42,20 @@ static CUresult sizes(struct tensor_map *m, const cuuint64_t *dim, const cuuint6
 }
 
 /* What the maps of boxes and those of images have in common; `box`: of its elements. */
-static CUresult begin(struct tensor_map *m, CUtensorMap *out, CUtensorMapDataType type, cuuint32_t rank, void *address,
+static CUresult begin(struct tensor_map *m, CUtensorMap *out, CUtensorMapDataType type, cuuint32_t rank,
+		void *address,
 	const cuuint64_t *dim, const cuuint64_t *stride, const cuuint32_t *box, const cuuint32_t *step,
 	CUtensorMapInterleave interleave, CUtensorMapSwizzle swizzle, CUtensorMapFloatOOBfill fill)
 {
-	if (!out || (uintptr_t)out % 64 || !rank || rank > RANK || !dim || !box || !step || (rank > 1 && !stride) ||
+	if (!out || (uintptr_t)out % 64 || !rank || rank > RANK || !dim || !box || !step ||
+			(rank > 1 && !stride) ||
 		!address || (uintptr_t)address % ALIGN || (unsigned)fill > 1)
 		return CUDA_ERROR_INVALID_VALUE;
 	enum ptx_type t = type_of(type);
-	if (!t || interleave != CU_TENSOR_MAP_INTERLEAVE_NONE || (unsigned)swizzle > CU_TENSOR_MAP_SWIZZLE_128B)
-		return soft_unsupported("cuTensorMapEncode with packed elements, interleaving or swizzles of parts");
+	if (!t || interleave != CU_TENSOR_MAP_INTERLEAVE_NONE ||
+			(unsigned)swizzle > CU_TENSOR_MAP_SWIZZLE_128B)
+		return soft_unsupported("cuTensorMapEncode with packed elements, interleaving or swizzles "
+				"of parts");
 	*m = (struct tensor_map){.magic = TENSOR_MAP_MAGIC,
 		.dimensions = (uint8_t)rank,
 		.element = (uint8_t)ptx_type_bytes(t),
@@ -86,8 +92,10 @@ CUresult cuTensorMapEncodeTiled(CUtensorMap *out, CUtensorMapDataType type, cuui
 }
 
 CUresult cuTensorMapEncodeIm2col(CUtensorMap *out, CUtensorMapDataType type, cuuint32_t rank, void *address,
-	const cuuint64_t *dim, const cuuint64_t *stride, const int *lower, const int *upper, cuuint32_t channels,
-	cuuint32_t count, const cuuint32_t *step, CUtensorMapInterleave interleave, CUtensorMapSwizzle swizzle,
+	const cuuint64_t *dim, const cuuint64_t *stride, const int *lower, const int *upper,
+	cuuint32_t channels,
+	cuuint32_t count, const cuuint32_t *step, CUtensorMapInterleave interleave,
+	CUtensorMapSwizzle swizzle,
 	CUtensorMapL2promotion promotion, CUtensorMapFloatOOBfill fill)
 {
 	static const int limit[] = {32768, 128, 16}; /* of corners, by how many dimensions pixels have */

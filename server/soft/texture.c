@@ -305,7 +305,8 @@ static CUresult destroy(uint64_t handle, enum kind kind)
 	return CUDA_SUCCESS;
 }
 
-/* Memory that an object reads begins and goes on where the device's attributes say. (A reference takes any address.) */
+/* Memory that an object reads begins and goes on where the device's attributes say. (A reference takes any
+ * address.) */
 static bool aligned(const CUDA_RESOURCE_DESC *r)
 {
 	if (r->resType == CU_RESOURCE_TYPE_LINEAR)

@@ -23,7 +23,8 @@ enum texture_mode { TEXTURE_WRAP, TEXTURE_CLAMP, TEXTURE_MIRROR, TEXTURE_BORDER 
 enum { TEXTURE_LEVELS = 18 };
 struct texture_level {
 	uint64_t base;
-	size_t width, height, depth; /* elements, each at least 1; depth: layers of a layered one, 6 for each cube */
+	/* elements, each at least 1; depth: layers of a layered one, 6 for each cube */
+	size_t width, height, depth;
 	size_t pitch, slice; /* bytes */
 };
 
@@ -46,8 +47,8 @@ struct texture {
 /* The object of that handle, NULL when there is none. */
 const struct texture *texture_at(uint64_t handle);
 
-/* Objects of a context, with the driver's lock held: made of a resource, a texture description (NULL: a surface) and
- * a view (may be NULL); and ended, when the context's work has. */
+/* Objects of a context, with the driver's lock held: made of a resource, a texture description (NULL: a
+ * surface) and a view (may be NULL); and ended, when the context's work has. */
 struct context;
 CUresult texture_create(struct context *c, CUtexObject *out, const CUDA_RESOURCE_DESC *r,
 	const CUDA_TEXTURE_DESC *d, const CUDA_RESOURCE_VIEW_DESC *w);

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Virtual memory management: reserved addresses, memory without an address, mappings of one onto the other.
  *
- * Memory is a file without a name, so that several addresses can show the same pages, and other processes, too: its descriptor is
- * the shareable handle, and a page behind the bytes says what they are. A mapping that no device may touch has no pages: it enters
- * the table of allocations when access is given. Thread rule: see state.h. */
+ * Memory is a file without a name, so that several addresses can show the same pages, and other processes,
+ * too: its descriptor is the shareable handle, and a page behind the bytes says what they are. A mapping that
+ * no device may touch has no pages: it enters the table of allocations when access is given. Thread rule: see
+ * state.h. */
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>

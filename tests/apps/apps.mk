@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-# The test programs of tests/apps and the measuring programs of tests/bench, included at the end of the Makefile. They are
-# built where NVIDIA's compiler is found (NVCC, the search path, the usual place); without it there is nothing to build and
-# the scripts skip. APP_ARCH is what nvcc makes code for: PTX by default, which every device of ours runs.
+# The test programs of tests/apps and the measuring programs of tests/bench, included at the end of the
+# Makefile. They are built where NVIDIA's compiler is found (NVCC, the search path, the usual place); without
+# it there is nothing to build and the scripts skip. APP_ARCH is what nvcc makes code for: PTX by default,
+# which every device of ours runs.
 
-NVCC     ?= $(firstword $(shell command -v nvcc 2>/dev/null) $(wildcard /usr/local/cuda/bin/nvcc) $(lastword $(sort $(wildcard /usr/local/cuda-*/bin/nvcc))))
+NVCC     ?= $(firstword $(shell command -v nvcc 2>/dev/null) $(wildcard /usr/local/cuda/bin/nvcc) \
+	$(lastword $(sort $(wildcard /usr/local/cuda-*/bin/nvcc))))
 APP_ARCH ?= compute_75
 CUDA     ?= $(if $(NVCC),$(patsubst %/bin/nvcc,%,$(realpath $(NVCC))))
 
@@ -20,27 +22,32 @@ NVFLAGS    = -O2 -std=c++17 --extended-lambda -Xcompiler -Wall,-D_GNU_SOURCE $(N
 missing   := $(shell bash tests/apps/libs.sh $(CUDA) missing)
 apps      := $(filter-out $(foreach n,$(missing),$(A)/$(n) $(A)/$(n).%),$(runtime) $(apidriven))
 
-# The inputs of links, in every form: text, machine code, both in a fat binary or an object, and code that is optimised when it is linked.
-linkables := $(foreach n,caller callee,$(addprefix $(A)/link/$(n),.ptx .cubin .fatbin .o .lto.o .ltoir)) $(A)/link/both.a $(A)/link/both.lto.a
+# The inputs of links, in every form: text, machine code, both in a fat binary or an object, and code that is
+# optimised when it is linked.
+linkables := $(foreach n,caller callee,$(addprefix $(A)/link/$(n),.ptx .cubin .fatbin .o .lto.o .ltoir)) \
+	$(A)/link/both.a $(A)/link/both.lto.a
 LINK_TEXT  = -gencode arch=compute_75,code=compute_75
 LINK_CODE  = -gencode arch=compute_90,code=sm_90
 
 apps: $(apps) $(linkables) $(benches) ## build the CUDA programs of tests/apps and tests/bench (needs nvcc)
 tests: $(apps) $(linkables) $(benches)
 
+library_flags = $(shell bash tests/apps/libs.sh $(CUDA) flags $*)
 # One object, linked twice: the runtime inside, and as a library.
 $(A)/obj/%.o: tests/apps/%.cu tests/apps/app.h
 	@mkdir -p $(@D)
-	$(NVCC) $(NVFLAGS) $(or $(CODE_FOR),-arch=$(APP_ARCH)) -c -o $@ $< $(filter -I%,$(shell bash tests/apps/libs.sh $(CUDA) flags $*))
-$(addprefix $(A)/obj/,$(addsuffix .o,$(shell grep -l libs.h tests/apps/*.cu | xargs -n 1 basename -s .cu))): tests/apps/libs.h
+	$(NVCC) $(NVFLAGS) $(or $(CODE_FOR),-arch=$(APP_ARCH)) -c -o $@ $< $(filter -I%,$(library_flags))
+of_libs    = $(shell grep -l libs.h tests/apps/*.cu | xargs -n 1 basename -s .cu)
+$(addprefix $(A)/obj/,$(addsuffix .o,$(of_libs))): tests/apps/libs.h
 $(A)/obj/wgmma.o: CODE_FOR = -gencode arch=compute_90a,code=compute_90a
 $(A)/obj/im2col.o: CODE_FOR = -gencode arch=compute_90,code=compute_90
 $(A)/obj/ptds.o: NVEXTRA = --default-stream per-thread
 $(A)/devicequery: STATIC_LIBS = -L$(CUDA)/lib64/stubs -lcuda
-$(filter-out $(A)/rdc $(A)/cdp $(A)/cdpgraphs,$(filter-out %.shared %.fat %.plain,$(runtime))): $(A)/%: $(A)/obj/%.o
+static    := $(filter-out $(A)/rdc $(A)/cdp $(A)/cdpgraphs %.shared %.fat %.plain,$(runtime))
+$(static): $(A)/%: $(A)/obj/%.o
 	$(NVCC) -cudart static -o $@ $< $(STATIC_LIBS) -lpthread
 $(filter %.shared,$(runtime)): $(A)/%.shared: $(A)/obj/%.o
-	$(NVCC) -cudart shared -Xlinker -rpath,$(CUDA)/lib64 -o $@ $< $(shell bash tests/apps/libs.sh $(CUDA) flags $*) -lpthread
+	$(NVCC) -cudart shared -Xlinker -rpath,$(CUDA)/lib64 -o $@ $< $(library_flags) -lpthread
 $(filter %.fat,$(runtime)): $(A)/%.fat: tests/apps/%.cu tests/apps/app.h
 	@mkdir -p $(@D)
 	$(NVCC) $(NVFLAGS) -arch=all-major -o $@ $<
@@ -84,7 +91,8 @@ $(filter-out $(A)/conformance/%,$(apidriven)): $(A)/%: tests/apps/%.c tests/apps
 	$(driver_build)
 $(A)/nvjitlink: DRIVER_LIBS = -L$(CUDA)/lib64 -lnvrtc -lnvJitLink -Wl,--disable-new-dtags,-rpath,$(CUDA)/lib64
 $(A)/nvrtc: DRIVER_LIBS = -L$(CUDA)/lib64 -lnvrtc -Wl,--disable-new-dtags,-rpath,$(CUDA)/lib64
-$(filter $(A)/conformance/%,$(apidriven)): $(A)/conformance/%: tests/apps/conformance/%.c tests/apps/conformance/check.h tests/apps/conformance/objects.h tests/apps/conformance/parts.h
+common    := $(addprefix tests/apps/conformance/,check.h objects.h parts.h)
+$(filter $(A)/conformance/%,$(apidriven)): $(A)/conformance/%: tests/apps/conformance/%.c $(common)
 	@mkdir -p $(@D)
 	$(driver_build)
 $(addprefix $(B)/tests/bench/,micro cost bulk): $(B)/tests/bench/%: tests/bench/%.c

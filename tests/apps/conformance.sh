@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# What a real driver answers, call by call: the programs of conformance/ against their golden files, natively and through
-# the mount. Lines that begin with "~ " may vary and are left out. On a GPU machine the native run proves the golden files.
+# What a real driver answers, call by call: the programs of conformance/ against their golden files, natively
+# and through the mount. Lines that begin with "~ " may vary and are left out. On a GPU machine the native
+# run proves the golden files.
 # limit: 600
 . "$(dirname "$0")/../e2e/lib.sh"
 . "$(dirname "$0")/lib.sh"

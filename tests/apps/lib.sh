@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
-# What the scripts of this folder share: which programs there are, and running them all under one way of reaching a GPU.
-# A program is right when it exits 0 and its last line is PASS; 77 is a skip. Sourced after tests/e2e/lib.sh.
-# Variables: SCUDAFS_TEST_LONG (the long ones too), SCUDAFS_TEST_GPU (those that need a real GPU too), SCUDAFS_TEST_NATIVE
-# (the folder of the libcuda.so.1 that is native here; empty on a GPU machine: the system's own).
+# What the scripts of this folder share: which programs there are, and running them all under one way of
+# reaching a GPU. A program is right when it exits 0 and its last line is PASS; 77 is a skip. Sourced after
+# tests/e2e/lib.sh. Variables: SCUDAFS_TEST_LONG (the long ones too), SCUDAFS_TEST_GPU (those that need a
+# real GPU too), SCUDAFS_TEST_NATIVE (the folder of the libcuda.so.1 that is native here; empty on a GPU
+# machine: the system's own).
 apps=${SCUDAFS_TEST_APPS:-$B/tests/apps}
 native_lib=${SCUDAFS_TEST_NATIVE-$B/lib/soft}
 
@@ -47,7 +48,8 @@ through_mount() # COMMAND...
 	at_most "$APP_LIMIT" "$bin/scudafs" run --mount "$mnt" -- "${foreign[@]}" "$@"
 }
 
-# run_apps HOW LOGS [NAME...]: each program with `HOW PROGRAM`, its output to LOGS/NAME.out and .err; a line each. The status is whether all passed.
+# run_apps HOW LOGS [NAME...]: each program with `HOW PROGRAM`, its output to LOGS/NAME.out and .err; a line
+# each. The status is whether all passed.
 run_apps()
 {
 	local how=$1 logs=$2 name code start bad=0 ran=0 skipped=0

@@ -8,7 +8,8 @@
 #define HEAD ".version 7.5\n.target sm_75\n.address_size 64\n"
 #define MODULE(v) \
 	HEAD ".visible .global .align 4 .u32 value = " v ";\n" \
-	".visible .entry get(.param .u64 p) { .reg .b64 %p; .reg .b32 %r<2>; ld.param.u64 %p,[p]; ld.global.u32 %r0,[value];\n" \
+	".visible .entry get(.param .u64 p) { .reg .b64 %p; .reg .b32 %r<2>; ld.param.u64 %p,[p]; " \
+	"ld.global.u32 %r0,[value];\n" \
 	" st.global.u32 [%p],%r0; add.u32 %r1,%r0,1; st.global.u32 [value],%r1; ret; }\n"
 
 static const char caller[] =
@@ -116,7 +117,8 @@ static void linked(void)
 	DRV(cuLinkAddData(link, CU_JIT_INPUT_PTX, (void *)(uintptr_t)callee, sizeof(callee), "callee", 0,
 			NULL, NULL));
 	DRV(cuLinkComplete(link, &image, &size));
-	/* The image is the linker's until it goes, also when it is asked for again; a driver may refuse that. */
+	/* The image is the linker's until it goes, also when it is asked for again; a driver may refuse
+	 * that. */
 	(void)cuLinkComplete(link, &again, &size);
 	DRV(cuModuleLoadData(&m, image));
 	DRV(cuLinkDestroy(link));

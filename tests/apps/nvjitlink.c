@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* NVRTC and nvJitLink: two C++ texts are compiled to the form that a linker can optimise, linked, loaded and run, with a device function of one called by the
- * kernel of the other; and an unresolved name is an error with its name in the log. The software device is given the linked PTX, a real one machine code. */
+/* NVRTC and nvJitLink: two C++ texts are compiled to the form that a linker can optimise, linked, loaded and
+ * run, with a device function of one called by the kernel of the other; and an unresolved name is an error
+ * with its name in the log. The software device is given the linked PTX, a real one machine code. */
 #include <cuda.h>
 #include <nvJitLink.h>
 #include <nvrtc.h>
@@ -14,7 +15,8 @@ static const char kernel_text[] = "extern \"C\" __device__ float twice_and(float
 				  "		x[i] = twice_and(x[i], i);\n"
 				  "}\n";
 static const char function_text[] = "__constant__ float offsets[2] = {10, 20};\n"
-				    "extern \"C\" __device__ float twice_and(float v, int i) { return 2 * v + offsets[i & 1]; }\n";
+				    "extern \"C\" __device__ float twice_and(float v, int i) { return 2 * v "
+				    "+ offsets[i & 1]; }\n";
 
 static char *compile(const char *text, const char *name, int capability, size_t *size)
 {
@@ -37,7 +39,8 @@ static char *compile(const char *text, const char *name, int capability, size_t 
 	return code;
 }
 
-static void *link_all(char *const *parts, const size_t *sizes, int count, int capability, int ptx, char *log, size_t room)
+static void *link_all(char *const *parts, const size_t *sizes, int count, int capability, int ptx, char *log,
+		size_t room)
 {
 	char arch[64];
 	const char *options[] = {arch, "-lto", "-ptx"};
@@ -58,7 +61,9 @@ static void *link_all(char *const *parts, const size_t *sizes, int count, int ca
 		nvJitLinkGetErrorLog(h, log);
 	if (!r) {
 		r = ptx ? nvJitLinkGetLinkedPtxSize(h, &n) : nvJitLinkGetLinkedCubinSize(h, &n);
-		if (r || !(image = malloc(n)) || (ptx ? nvJitLinkGetLinkedPtx(h, (char *)image) : nvJitLinkGetLinkedCubin(h, image)))
+		if (r || !(image = malloc(n)) ||
+				(ptx ? nvJitLinkGetLinkedPtx(h, (char *)image) :
+				nvJitLinkGetLinkedCubin(h, image)))
 			fail("no linked image: %d", (int)r);
 	}
 	nvJitLinkDestroy(&h);
@@ -106,7 +111,8 @@ int main(void)
 		if (values[i] != (float)(2 * i + (i & 1 ? 20 : 10)))
 			fail("value %d is %g", i, values[i]);
 	puts("linked and run");
-	DRV(cuModuleGetGlobal(&x, &bytes, module, "offsets") == CUDA_SUCCESS && bytes != 8 ? CUDA_ERROR_UNKNOWN : CUDA_SUCCESS);
+	DRV(cuModuleGetGlobal(&x, &bytes, module, "offsets") == CUDA_SUCCESS &&
+			bytes != 8 ? CUDA_ERROR_UNKNOWN : CUDA_SUCCESS);
 	free(image);
 
 	image = link_all(parts, sizes, 1, capability, 0, log, sizeof(log));

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# One table, measured in one run: what a call costs natively, through the mount, and the ratio; beside it the round trip
-# and the bandwidth of the network of the same run, and the goals that design and README promise in those terms.
-# `bench.sh quick` takes a tenth of the time. Variables as in lib.sh.
+# One table, measured in one run: what a call costs natively, through the mount, and the ratio; beside it the
+# round trip and the bandwidth of the network of the same run, and the goals that design and README promise
+# in those terms. `bench.sh quick` takes a tenth of the time. Variables as in lib.sh.
 . "$(dirname "$0")/lib.sh"
 how=${1:-full}
 measure_network
@@ -30,8 +30,10 @@ awk -v rtt="$rtt" -v bw="$bw" '
 			if (g != "")
 				mark = (k ~ /_gbs$/ ? ours[k] >= g : ours[k] <= g) ? "ok" : "missed"
 			r = (k in native) && native[k] > 0 ? sprintf("%.2f", ours[k] / native[k]) : "-"
-			printf "%-28s %12s %12s %8s %10s %s\n", k, (k in native) ? native[k] : "-", ours[k], r, g == "" ? "" : sprintf("%.2f", g), mark
+			printf "%-28s %12s %12s %8s %10s %s\n", k, (k in native) ? native[k] : "-",
+				ours[k], r, g == "" ? "" : sprintf("%.2f", g), mark
 		}
 		if (!n)
 			exit 1
-	}' "$work/native" "$work/ours" || fail "nothing was measured through the mount: $(cat "$work/ours.err")"
+	}' "$work/native" "$work/ours" ||
+		fail "nothing was measured through the mount: $(cat "$work/ours.err")"

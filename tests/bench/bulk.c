@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Large copies: how fast, and which threads of which processes are busy meanwhile. Driver API only, so that the same
- * runs natively. Processes are given as NAME=PID; the children of the first level of a process count as its own.
+/* Large copies: how fast, and which threads of which processes are busy meanwhile. Driver API only, so that
+ * the same runs natively. Processes are given as NAME=PID; the children of the first level of a process count
+ * as its own.
  *
- *     bulk [MIB [SECONDS [WAY...]]] [daemon=PID] [server=PID]      256 MiB, 1 s; htod dtoh and the same with -pinned
+ *     bulk [MIB [SECONDS [WAY...]]] [daemon=PID] [server=PID]      256 MiB, 1 s; htod dtoh and the same with
+ *                                                                  -pinned
  *
- * Prints for each way a line `way GB/s`, and lines `way process thread user system`, seconds a GB (10^9 bytes), of the
- * threads that took more than 0.005. One thread. */
+ * Prints for each way a line `way GB/s`, and lines `way process thread user system`, seconds a GB (10^9
+ * bytes), of the threads that took more than 0.005. One thread. */
 #include <cuda.h>
 #include <dirent.h>
 #include <stdbool.h>
@@ -24,7 +26,8 @@ struct thread {
 	double user, system;
 };
 
-static struct { const char *name; long pid; } process[PROCESSES] = {{"program", 0}, {"daemon", 0}, {"server", 0}};
+static struct { const char *name; long pid; } process[PROCESSES] = {{"program", 0}, {"daemon", 0},
+		{"server", 0}};
 
 static void need(CUresult r, const char *what, int line)
 {

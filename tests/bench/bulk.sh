@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Large copies through the mount, and natively: GB/s, and seconds a GB of each busy thread of program, daemon and server; beside the connection's bandwidth of the same
-# run, and with `ways` what other ways through a socket could do on this machine (ways.c). Variables as in lib.sh.
+# Large copies through the mount, and natively: GB/s, and seconds a GB of each busy thread of program, daemon
+# and server; beside the connection's bandwidth of the same run, and with `ways` what other ways through a
+# socket could do on this machine (ways.c). Variables as in lib.sh.
 #
 #     bulk.sh [ways] [MIB [SECONDS [WAY...]]]
 . "$(dirname "$0")/lib.sh"

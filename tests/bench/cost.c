@@ -1,11 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the program's calls cost in processor time and memory, of the program itself and of processes whose pids are given: the daemon, and the
- * server, whose children count. Driver API only, so that the same runs natively. Prints `name value` lines. One thread.
+/* What the program's calls cost in processor time and memory, of the program itself and of processes whose
+ * pids are given: the daemon, and the server, whose children count. Driver API only, so that the same runs
+ * natively. Prints `name value` lines. One thread.
  *
- *     cost cpu [daemon=PID] [server=PID]      microseconds a launch (of many, and of one waited for), and seconds a GB (10^9 bytes) of pageable memory
- *     cost idle                               KiB that the library and its calls made the process larger by, once it has a context, a module
- *                                             and one launch behind it; then waits for the end of standard input
- *     cost steps                              nothing: 3,000 times a launch and a synchronization, for hops.sh */
+ *     cost cpu [daemon=PID] [server=PID]      microseconds a launch (of many, and of one waited for), and
+ *                                             seconds a GB (10^9 bytes) of pageable memory
+ *     cost idle                               KiB that the library and its calls made the process larger by,
+ *                                             once it has a context, a module and one launch behind it; then
+ *                                             waits for the end of standard input
+ *     cost steps                              nothing: 3,000 times a launch and a synchronization, for
+ *                                             hops.sh */
 #include <cuda.h>
 #include <dirent.h>
 #include <stdio.h>
@@ -18,7 +22,8 @@
 #define NEED(call) need((call), #call, __LINE__)
 enum { PIECE = 64 << 20, SECONDS = 2, OTHERS = 2, STEPS = 3000 };
 
-static const char ptx[] = ".version 7.5\n.target sm_75\n.address_size 64\n.visible .entry nothing() { ret; }\n";
+static const char ptx[] =
+		".version 7.5\n.target sm_75\n.address_size 64\n.visible .entry nothing() { ret; }\n";
 static CUfunction nothing;
 static CUdeviceptr device;
 static char *host;
@@ -48,7 +53,8 @@ static double own_cpu(void)
 	struct rusage u;
 
 	getrusage(RUSAGE_SELF, &u);
-	return (double)(u.ru_utime.tv_sec + u.ru_stime.tv_sec) + (double)(u.ru_utime.tv_usec + u.ru_stime.tv_usec) * 1e-6;
+	return (double)(u.ru_utime.tv_sec + u.ru_stime.tv_sec) +
+			(double)(u.ru_utime.tv_usec + u.ru_stime.tv_usec) * 1e-6;
 }
 
 /* Seconds of a process and, one level down, of its children that run. */
@@ -121,7 +127,8 @@ static void measure(const char *name, void (*step)(void), double units, double s
 	printf("cpu_%s_program_%s %.4g\n", name, unit, (own_cpu() - own) * scale / n);
 	for (int i = 0; i < OTHERS; i++)
 		if (other[i].pid)
-			printf("cpu_%s_%s_%s %.4g\n", name, other[i].name, unit, (cpu_of(other[i].pid, 1) - before[i]) * scale / n);
+			printf("cpu_%s_%s_%s %.4g\n", name, other[i].name, unit,
+					(cpu_of(other[i].pid, 1) - before[i]) * scale / n);
 	fflush(stdout);
 }
 
@@ -173,7 +180,8 @@ int main(int argc, char **argv)
 	}
 	for (int i = 2; i < argc; i++)
 		for (int k = 0; k < OTHERS; k++)
-			if (!strncmp(argv[i], other[k].name, strlen(other[k].name)) && argv[i][strlen(other[k].name)] == '=')
+			if (!strncmp(argv[i], other[k].name, strlen(other[k].name)) &&
+					argv[i][strlen(other[k].name)] == '=')
 				other[k].pid = atol(strchr(argv[i], '=') + 1);
 	NEED(cuInit(0));
 	NEED(cuDeviceGet(&dev, 0));

@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# What calls cost in processor time, of the program, the daemon and the server, beside the program natively; and what an idle session keeps in memory, each
-# process's own share (PSS) in MiB: what the library adds to the program, what a session adds to the daemon, and the session's process at the server beside a
-# native program that holds the same context, whose share is the driver's.
+# What calls cost in processor time, of the program, the daemon and the server, beside the program natively;
+# and what an idle session keeps in memory, each process's own share (PSS) in MiB: what the library adds to
+# the program, what a session adds to the daemon, and the session's process at the server beside a native
+# program that holds the same context, whose share is the driver's.
 #
 #     cost.sh [cpu] [memory]      both unless named
 #
@@ -13,7 +14,9 @@ idle_sessions=${IDLE_SESSIONS:-8}
 
 both() # NATIVE OURS
 {
-	awk 'FILENAME == ARGV[1] { native[$1] = $2; next } { print $1, ($1 in native) ? native[$1] : "-", $2 }' "$1" "$2"
+	awk '
+		FILENAME == ARGV[1] { native[$1] = $2; next }
+		{ print $1, ($1 in native) ? native[$1] : "-", $2 }' "$1" "$2"
 }
 
 pss() # PID: KiB
@@ -62,7 +65,8 @@ daemon=$(daemon)
 	for ((i = 0; i < idle_sessions; i++)); do
 		hold "idle$i" "$bin/scudafs" run --mount "$mnt" -- "$tools/cost" idle
 	done
-	awk -v alone="$alone" -v program="$(value "$work/idle0.out" program_kib)" -v daemon=$((($(pss "$daemon") - before))) -v n="$idle_sessions" \
+	awk -v alone="$alone" -v program="$(value "$work/idle0.out" program_kib)" \
+		-v daemon=$((($(pss "$daemon") - before))) -v n="$idle_sessions" \
 		-v server="$(sessions_pss)" 'BEGIN {
 		printf "memory_program_mib %.2f %.2f\n", alone / 1024, program / 1024
 		printf "memory_daemon_mib - %.2f\n", daemon / n / 1024

@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What PyTorch programs take on whatever GPU libcuda shows. Prints `name value` lines as micro does: times, and beside each the round trips
-that the mount counted for one iteration (SCUDAFS_MOUNT; nothing natively). Data is on the GPU unless a name says otherwise.
+"""What PyTorch programs take on whatever GPU libcuda shows. Prints `name value` lines as micro does: times,
+and beside each the round trips that the mount counted for one iteration (SCUDAFS_MOUNT; nothing natively).
+Data is on the GPU unless a name says otherwise.
 
     framework.py [SECTION...]       start resnet gpt2 train replay compile copies; all but copies unless named
     framework.py --quick SECTION... a few iterations, as on a slow network
 
-copies needs no kernel: the part that runs on the software device, too. Exit status 1 when a section failed; the others go on.
-"""
+copies needs no kernel: the part that runs on the software device, too. Exit status 1 when a section failed;
+the others go on. """
 import os
 import sys
 import time
@@ -31,7 +32,8 @@ def tell(name, value):
 
 
 def measure(name, step, scale, n, warm=3, per=1):
-    """Time of one of n steps, in 1/scale seconds, and its round trips; a step counts for `per` of what is named. Device work is included."""
+    """Time of one of n steps, in 1/scale seconds, and its round trips; a step counts for `per` of what is
+    named. Device work is included."""
     n = max(n // 2, 2) if quick else n
     for _ in range(warm):
         step()
@@ -71,7 +73,8 @@ def section_resnet():
         measure("resnet50_b64_read_ms", lambda: model(x).argmax(1).cpu(), 1e3, 20)
         if not quick:
             host = torch.randn(64, 3, 224, 224).pin_memory()
-            measure("resnet50_b64_hostio_ms", lambda: model(host.cuda(non_blocking=True)).argmax(1).cpu(), 1e3, 10)
+            measure("resnet50_b64_hostio_ms", lambda: model(host.cuda(non_blocking=True)).argmax(1).cpu(),
+                    1e3, 10)
 
 
 def section_train():
@@ -99,7 +102,8 @@ def section_gpt2():
     model = GPT2LMHeadModel(GPT2Config()).cuda().half().eval()
     prompt = torch.randint(0, 50000, (1, 32), device="cuda")
     with torch.inference_mode():
-        measure("gpt2_token_ms", lambda: model.generate(prompt, max_new_tokens=tokens, min_new_tokens=tokens, do_sample=False,
+        measure("gpt2_token_ms",
+                lambda: model.generate(prompt, max_new_tokens=tokens, min_new_tokens=tokens, do_sample=False,
                 pad_token_id=0), 1e3, 3, 1, tokens)
 
 
@@ -134,7 +138,8 @@ def section_copies():
 
 
 failed = False
-for name in [a for a in sys.argv[1:] if not a.startswith("-")] or ["start", "resnet", "gpt2", "train", "replay", "compile"]:
+for name in [a for a in sys.argv[1:] if not a.startswith("-")] or ["start", "resnet", "gpt2", "train",
+    "replay", "compile"]:
     try:
         globals()["section_" + name]()
     except Exception as e:  # one that fails must not hide the others

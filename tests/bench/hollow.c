@@ -147,7 +147,8 @@ static void print_symbols(FILE *f, const struct elf *e, const Elf64_Shdr *table)
 			print_kernel(f, e, name);
 		else if (ELF64_ST_TYPE(s[i].st_info) == STT_OBJECT && s[i].st_size &&
 			 (constant || !strncmp(in, ".nv.global", 10)))
-			fprintf(f, ".visible .%s .align 16 .b8 %s[%llu];\n", constant ? "const" : "global", name,
+			fprintf(f, ".visible .%s .align 16 .b8 %s[%llu];\n", constant ? "const" : "global",
+					name,
 				(unsigned long long)s[i].st_size);
 	}
 }

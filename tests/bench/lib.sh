@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
-# What the measuring scripts share, on top of tests/e2e/lib.sh: the programs natively and through the mount, each run's `name value` lines in a file; the
-# network of the same run; tables. Variables: B; NATIVE_LIB, the folder of the native driver (empty: the system's, unset: the software device); SCUDAFS_TEST_DRIVER
-# (auto on a GPU machine); SCUDAFS_BENCH_SERVER=HOST:PORT, a server that runs already; SCUDAFS_TEST_PYTHON, an interpreter with PyTorch.
+# What the measuring scripts share, on top of tests/e2e/lib.sh: the programs natively and through the mount,
+# each run's `name value` lines in a file; the network of the same run; tables. Variables: B; NATIVE_LIB, the
+# folder of the native driver (empty: the system's, unset: the software device); SCUDAFS_TEST_DRIVER (auto on
+# a GPU machine); SCUDAFS_BENCH_SERVER=HOST:PORT, a server that runs already; SCUDAFS_TEST_PYTHON, an
+# interpreter with PyTorch.
 . "$(dirname "${BASH_SOURCE[0]}")/../e2e/lib.sh"
 requires mount
 tools=$B/tests/bench
@@ -25,7 +27,8 @@ native() # FILE SECONDS COMMAND...
 {
 	local to=$1 limit=$2
 	shift 2
-	timeout -k 2 "$limit" env ${native_lib:+LD_LIBRARY_PATH="$native_lib"} "$@" >"$to" 2>"$to.err" </dev/null ||
+	timeout -k 2 "$limit" env ${native_lib:+LD_LIBRARY_PATH="$native_lib"} "$@" >"$to" 2>"$to.err" \
+		</dev/null ||
 		echo "native ${*:1:3}: status $?: $(grep . "$to.err" | tail -n 1 | cut -c1-200)"
 }
 
@@ -33,7 +36,8 @@ through() # FILE SECONDS COMMAND...; its calls are in FILE.json
 {
 	local to=$1 limit=$2
 	shift 2
-	timeout -k 2 "$limit" "$bin/scudafs" run --mount "$mnt" --stats="$to.json" -- "$@" >"$to" 2>"$to.err" </dev/null ||
+	timeout -k 2 "$limit" "$bin/scudafs" run --mount "$mnt" --stats="$to.json" -- "$@" >"$to" \
+		2>"$to.err" </dev/null ||
 		echo "through the mount ${*:1:3}: status $?: $(grep . "$to.err" | tail -n 1 | cut -c1-200)"
 }
 
@@ -49,7 +53,8 @@ measure_network() # [ADDRESS]: of the loopback, or towards a `tcp serve`; sets $
 	bw=$(value "$work/tcp" bw_gbs)
 }
 
-start_proxy() # VARIABLE ADDRESS [ARGUMENT...]: sets the variable to the address of a proxy in front of ADDRESS
+# VARIABLE ADDRESS [ARGUMENT...]: sets the variable to the address of a proxy in front of ADDRESS
+start_proxy()
 {
 	local into=$1 to=$2 port
 	shift 2
@@ -81,7 +86,8 @@ why_it_waited() # FILE.json [MOST]: the functions that waited, most first
 		except OSError as e:
 		    sys.exit(f"(no counters: {e})")
 		w = sorted(s["waits"].items(), key=lambda x: -x[1])
-		print(f"{s['local'] + s['cached']} answered in the program, {s['post']} posted, {s['round_trips']} round trips:",
+		print(f"{s['local'] + s['cached']} answered in the program, {s['post']} posted,",
+		      f"{s['round_trips']} round trips:",
 		      ", ".join(f"{n} {name}" for name, n in w[:int(sys.argv[2])]))
 	PY
 }

@@ -2,8 +2,8 @@
 /* What a driver call costs the program that makes it. Driver API only, so that the numbers are the
  * driver's or the shim's. Prints `name value` lines (times in microseconds, rates in GB/s) which bench.sh
  * puts beside each other; waits_vectoradd is the number of round trips of a first vector addition, where
- * the mount tells it (SCUDAFS_MOUNT). `micro quick` does a tenth of the repetitions, `micro slow` a few: for a
- * slow network. Each figure is the median of five batches. One thread. */
+ * the mount tells it (SCUDAFS_MOUNT). `micro quick` does a tenth of the repetitions, `micro slow` a few: for
+ * a slow network. Each figure is the median of five batches. One thread. */
 #include <cuda.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -269,8 +269,8 @@ int main(int argc, char **argv)
 
 	NEED(cuModuleGetFunction(&nothing, m, "nothing"));
 	NEED(cuMemAlloc(&device_word, 256));
-	/* A thread that launches for long goes at the pace of the device, natively and through a mount: what a launch
-	 * itself takes is seen in bursts. */
+	/* A thread that launches for long goes at the pace of the device, natively and through a mount: what
+	 * a launch itself takes is seen in bursts. */
 	printf("launch_issue_us %.3f\n", issue(launch));
 	if (how != SLOW)
 		printf("launch_issue_beside_us %.3f\n", issue_beside());

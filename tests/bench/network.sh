@@ -1,24 +1,33 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# What a longer network costs: micro and PyTorch programs natively, and through a mount whose server is behind a proxy that delays every byte (proxy.c). Each
-# table says what the proxied network itself gave in that run, and how many of its round trips a step loses against native; a goal is in round
-# trips, or in microseconds where a call must not wait at all.
+# What a longer network costs: micro and PyTorch programs natively, and through a mount whose server is
+# behind a proxy that delays every byte (proxy.c). Each table says what the proxied network itself gave in
+# that run, and how many of its round trips a step loses against native; a goal is in round trips, or in
+# microseconds where a call must not wait at all.
 #
 #     network.sh [micro] [torch]      both unless named
 #
-# Variables, beside those of lib.sh: RTTS, milliseconds for micro ("0.2 1 10 30"); TORCH_RTTS ("1 10"); RATE, bytes a second (unlimited).
+# Variables, beside those of lib.sh: RTTS, milliseconds for micro ("0.2 1 10 30"); TORCH_RTTS ("1 10"); RATE,
+# bytes a second (unlimited).
 . "$(dirname "$0")/lib.sh"
 rtts=${RTTS:-0.2 1 10 30}
 torch_rtts=${TORCH_RTTS:-1 10}
 parts=" ${*:-micro torch} "
-"$python" -c 'import torch' 2>/dev/null || { [[ $parts != *" torch "* ]] || echo "no PyTorch in $python: left out"; parts=${parts/ torch / }; }
+if ! "$python" -c 'import torch' 2>/dev/null; then
+	[[ $parts != *" torch "* ]] || echo "no PyTorch in $python: left out"
+	parts=${parts/ torch / }
+fi
 
 losses() # NATIVE OURS: a line for each value of ours
 {
 	awk -v rtt="$rtt" '
-		BEGIN { printf "%-28s %12s %12s %8s %10s %8s\n", "", "native", "ours", "ratio", "lost RTTs", "goal" }
+		BEGIN {
+			printf "%-28s %12s %12s %8s %10s %8s\n",
+				"", "native", "ours", "ratio", "lost RTTs", "goal"
+		}
 		function goal(name) {
-			if (name ~ /^(launch_sync_us|memgetinfo_us|dtoh4_us|resnet50_b64_read_ms)$/) return 1.15
+			if (name ~ /^(launch_sync_us|memgetinfo_us|dtoh4_us|resnet50_b64_read_ms)$/)
+				return 1.15
 			if (name == "gpt2_token_ms") return 2.3
 			if (name == "torch_first_result_s") return 60
 			if (name ~ /^(launch_issue_us|sync_idle_us|event_query_us|htod4_us)$/) return "2 us"
@@ -33,7 +42,8 @@ losses() # NATIVE OURS: a line for each value of ours
 			if (g == "") mark = ""
 			else if (g == "2 us") mark = v <= 2 ? "ok" : "missed"
 			else if (lost != "-") mark = lost <= g ? "ok" : "missed"
-			printf "%-28s %12s %12s %8s %10s %8s %s\n", k, (k in native) ? native[k] : "-", v, ratio, lost, g, mark
+			printf "%-28s %12s %12s %8s %10s %8s %s\n", k, (k in native) ? native[k] : "-", v,
+				ratio, lost, g, mark
 		}' "$1" "$2"
 }
 

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A network that is longer and narrower than this machine's: a TCP relay that delivers every byte --delay-us after it came, at no more than --rate
- * bytes a second in each direction, all connections together, as one link has them. What is under way is bounded (--buffer, for each direction of a
- * connection): beyond it nothing is read, so that the sender waits. Prints the port that it listens on (127.0.0.1), then serves until it is
- * interrupted. An end of data and a reset are passed on in their turn.
+/* A network that is longer and narrower than this machine's: a TCP relay that delivers every byte --delay-us
+ * after it came, at no more than --rate bytes a second in each direction, all connections together, as one
+ * link has them. What is under way is bounded (--buffer, for each direction of a connection): beyond it
+ * nothing is read, so that the sender waits. Prints the port that it listens on (127.0.0.1), then serves
+ * until it is interrupted. An end of data and a reset are passed on in their turn.
  *
- *     proxy [--delay-us N] [--rate BYTES_PER_SECOND] [--buffer BYTES] [--port PORT] [--socket-buffer BYTES] HOST:PORT
+ *     proxy [--delay-us N] [--rate BYTES_PER_SECOND] [--buffer BYTES] [--port PORT] [--socket-buffer BYTES]
+ *     HOST:PORT
  *
  * One thread: an epoll loop, and a timer for the earliest delivery. */
 #include <errno.h>
@@ -101,7 +103,8 @@ static void piece_put(struct piece *p)
 	spares++;
 }
 
-/* What is to be watched of side i: reading while there is room, writing while its socket is full; nothing when both directions have ended there. */
+/* What is to be watched of side i: reading while there is room, writing while its socket is full; nothing
+ * when both directions have ended there. */
 static void watch(struct pair *p, unsigned i)
 {
 	struct side *s = &p->side[i];
@@ -113,7 +116,8 @@ static void watch(struct pair *p, unsigned i)
 		return;
 	}
 
-	uint32_t want = (!p->flow[i].ended && p->flow[i].bytes < buffer ? EPOLLIN : 0) | (p->flow[!i].full ? EPOLLOUT : 0);
+	uint32_t want = (!p->flow[i].ended && p->flow[i].bytes < buffer ? EPOLLIN : 0) |
+			(p->flow[!i].full ? EPOLLOUT : 0);
 	struct epoll_event e = {.events = want, .data.ptr = s};
 
 	if (want != s->events && epoll_ctl(loop, EPOLL_CTL_MOD, s->fd, &e))
@@ -309,14 +313,16 @@ static void turn(void)
 
 static int listener(uint16_t port)
 {
-	struct sockaddr_in a = {.sin_family = AF_INET, .sin_port = htons(port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+	struct sockaddr_in a = {.sin_family = AF_INET, .sin_port = htons(port),
+			.sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
 	socklen_t n = sizeof(a);
 	int fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0), one = 1;
 
 	if (fd < 0)
 		die("socket");
 	setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
-	if (bind(fd, (struct sockaddr *)&a, n) || listen(fd, 64) || getsockname(fd, (struct sockaddr *)&a, &n))
+	if (bind(fd, (struct sockaddr *)&a, n) || listen(fd, 64) ||
+			getsockname(fd, (struct sockaddr *)&a, &n))
 		die("listen");
 	printf("%u\n", ntohs(a.sin_port));
 	fflush(stdout);
@@ -378,7 +384,8 @@ int main(int argc, char **argv)
 		}
 	}
 	if (optind != argc - 1 || port > 65535 || !buffer) {
-		fprintf(stderr, "usage: proxy [--delay-us N] [--rate BYTES_PER_SECOND] [--buffer BYTES] [--port PORT] "
+		fprintf(stderr, "usage: proxy [--delay-us N] [--rate BYTES_PER_SECOND] [--buffer BYTES] "
+				"[--port PORT] "
 				"[--socket-buffer BYTES] HOST:PORT\n");
 		return 2;
 	}
@@ -388,8 +395,10 @@ int main(int argc, char **argv)
 	loop = epoll_create1(EPOLL_CLOEXEC);
 	timer = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
 	int in = listener((uint16_t)port);
-	struct epoll_event e = {.events = EPOLLIN, .data.ptr = &in}, t = {.events = EPOLLIN, .data.ptr = &timer};
-	if (loop < 0 || timer < 0 || epoll_ctl(loop, EPOLL_CTL_ADD, in, &e) || epoll_ctl(loop, EPOLL_CTL_ADD, timer, &t))
+	struct epoll_event e = {.events = EPOLLIN, .data.ptr = &in},
+			t = {.events = EPOLLIN, .data.ptr = &timer};
+	if (loop < 0 || timer < 0 || epoll_ctl(loop, EPOLL_CTL_ADD, in, &e) ||
+			epoll_ctl(loop, EPOLL_CTL_ADD, timer, &t))
 		die("epoll");
 	for (;;) {
 		struct epoll_event events[EVENTS];

@@ -1,19 +1,26 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Every figure that the design promises, in one table of one run: goal, native, ours, ratio, reached or not; behind it the cost in processor time and in
-# memory, which has no goal beside native but the idle session's. Under five minutes on a machine with a GPU; what is not measured is not in the table.
+# Every figure that the design promises, in one table of one run: goal, native, ours, ratio, reached or not;
+# behind it the cost in processor time and in memory, which has no goal beside native but the idle session's.
+# Under five minutes on a machine with a GPU; what is not measured is not in the table.
 #
-#     table.sh [micro] [torch] [network] [cost]       all unless named; network does the slow networks, of PyTorch only when torch is named too
+#     table.sh [micro] [torch] [network] [cost]       all unless named; network does the slow networks, of
+#                                                     PyTorch only when torch is named too
 #
-# Variables as in lib.sh; TABLE_RTTS, milliseconds of the slow networks ("0.2 1 10 30"), TABLE_TORCH_RTTS ("1 10").
+# Variables as in lib.sh; TABLE_RTTS, milliseconds of the slow networks ("0.2 1 10 30"), TABLE_TORCH_RTTS ("1
+# 10").
 . "$(dirname "$0")/lib.sh"
 parts=" ${*:-micro torch network cost} "
 wants() { [[ $parts == *" $1 "* ]]; }
-"$python" -c 'import torch' 2>/dev/null || { ! wants torch || echo "no PyTorch in $python: its rows are left out"; parts=${parts/ torch / }; }
+if ! "$python" -c 'import torch' 2>/dev/null; then
+	! wants torch || echo "no PyTorch in $python: its rows are left out"
+	parts=${parts/ torch / }
+fi
 
 keep() # NATIVE|OURS PREFIX FILE: values into the table
 {
-	[ ! -s "$3" ] || awk -v how="$1" -v prefix="$2" 'NF == 2 { print how, prefix $1, $2 }' "$3" >>"$work/values"
+	[ ! -s "$3" ] || awk -v how="$1" -v prefix="$2" 'NF == 2 { print how, prefix $1, $2 }' "$3" \
+		>>"$work/values"
 }
 
 measure_network
@@ -30,7 +37,11 @@ if wants micro; then
 	if [ -x "$B/tests/apps/vectoradd" ]; then
 		# What a program of the runtime's waits for ahead of its first kernel.
 		SCUDAFS_TRACE=$work/trace through "$work/vectoradd" 20 "$B/tests/apps/vectoradd"
-		awk '$4 ~ /^cuLaunchKernel/ { exit } $3 == "wait" { n++ } END { print "ours waits_vectoradd_first_kernel", n + 0 }' "$work/trace" >>"$work/values"
+		awk '
+			$4 ~ /^cuLaunchKernel/ { exit }
+			$3 == "wait" { n++ }
+			END { print "ours waits_vectoradd_first_kernel", n + 0 }' "$work/trace" \
+			>>"$work/values"
 	fi
 fi
 if wants torch; then
@@ -68,7 +79,8 @@ if wants network; then
 fi
 if wants cost; then
 	"$top/tests/bench/cost.sh" >"$work/cost" || echo "cost.sh: $(tail -n 1 "$work/cost")"
-	awk 'NF == 3 { if ($2 != "-") print "native", $1, $2; print "ours", $1, $3 }' "$work/cost" >>"$work/values"
+	awk 'NF == 3 { if ($2 != "-") print "native", $1, $2; print "ours", $1, $3 }' "$work/cost" \
+		>>"$work/values"
 fi
 
 python3 - "$work/values" "${TABLE_RTTS:-0.2 1 10 30}" <<'PY'
@@ -96,7 +108,9 @@ def row(label, name, goal=None, least=False, text=None, value=None):
         met, missed = met + good, missed + (not good)
         verdict = "yes" if good else "NO"
     shown = text or (f"{'>=' if least else '<='} {goal:.4g}" if goal is not None else "")
-    print(f"{label:52} {shown:>20} {n if n is not None else float('nan'):>11.4g} {v:>11.4g} {ratio} {verdict}".replace("nan", "  -"))
+    beside = n if n is not None else float("nan")
+    line = f"{label:52} {shown:>20} {beside:>11.4g} {v:>11.4g} {ratio} {verdict}"
+    print(line.replace("nan", "  -"))
 
 
 def times(label, name, most, text=None):
@@ -109,7 +123,8 @@ def lost(label, name, unit, most, ms):
     key = f"net{ms}/{name}"
     if key in native and key in ours:
         trip = ours[f"net{ms}/rtt_us"]
-        row(f"{label}, {trip / 1e3:.3g} ms away: round trips lost", key, most, value=(ours[key] - native[key]) * unit / trip)
+        row(f"{label}, {trip / 1e3:.3g} ms away: round trips lost", key, most,
+            value=(ours[key] - native[key]) * unit / trip)
 
 
 print(f"round trip {rtt:.1f} us, one connection {bw:.2f} GB/s")
@@ -123,11 +138,14 @@ row("synchronize, nothing outstanding, us", "sync_idle_us", 2)
 row("4 bytes to the device, us", "htod4_us", 2)
 for way in "htod", "dtoh":
     for kind in "pageable", "pinned":
-        row(f"256 MiB {way} {kind}, GB/s", f"{way}_{kind}_262144K_gbs", 0.9 * bw, True, f">= 0.9 BW = {0.9 * bw:.2f}")
-for name, most in (("resnet50_b1", 0), ("resnet50_b64", 0), ("resnet50_b64_read", 1), ("resnet50_train_b32", None), ("gpt2_token", 2),
+        row(f"256 MiB {way} {kind}, GB/s", f"{way}_{kind}_262144K_gbs", 0.9 * bw, True,
+            f">= 0.9 BW = {0.9 * bw:.2f}")
+for name, most in (("resnet50_b1", 0), ("resnet50_b64", 0), ("resnet50_b64_read", 1),
+                   ("resnet50_train_b32", None), ("gpt2_token", 2),
                    ("graph_replay", 0), ("compiled_kernel", 0)):
     # A tenth: what happens once in a while is not of the steady state.
-    row(f"round trips, {name}", "waits_" + name, None if most is None else most + 0.1, text="" if most is None else f"<= {most}")
+    row(f"round trips, {name}", "waits_" + name, None if most is None else most + 0.1,
+        text="" if most is None else f"<= {most}")
 times("ResNet-50 batch 1, ms", "resnet50_b1_ms", 1.10)
 times("ResNet-50 batch 64, ms", "resnet50_b64_ms", 1.03)
 row("ResNet-50 batch 64, copied in and out, ms", "resnet50_b64_hostio_ms")
@@ -145,10 +163,12 @@ for ms in sys.argv[2].split():
     lost("ResNet-50 b64, read", "resnet50_b64_read_ms", 1e3, 1.15, ms)
     lost("GPT-2 token", "gpt2_token_ms", 1e3, 2.3, ms)
     lost("PyTorch's first result", "torch_first_result_s", 1e6, 60, ms)
-for who, name in (("library in the program", "memory_program_mib"), ("daemon", "memory_daemon_mib"), ("server, without the driver", "memory_server_own_mib")):
+for who, name in (("library in the program", "memory_program_mib"), ("daemon", "memory_daemon_mib"),
+                  ("server, without the driver", "memory_server_own_mib")):
     row(f"MiB an idle session: {who}", name, 8)
 row("MiB an idle session: server's process", "memory_server_mib")
-for what, unit in (("launch", "us"), ("launch_wait", "us"), ("to_device", "s_per_gb"), ("to_host", "s_per_gb")):
+for what, unit in (("launch", "us"), ("launch_wait", "us"),
+                   ("to_device", "s_per_gb"), ("to_host", "s_per_gb")):
     for who in "program", "daemon", "server":
         row(f"processor, {what}, {who}, {unit.replace('_per_gb', ' a GB')}", f"cpu_{what}_{who}_{unit}")
 print(f"{met} reached, {missed} not")

@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the ways from a program's memory to a stream socket can do on this machine: which of them the mount should
- * take is decided by these figures, not by taste. 256 MiB go over the loopback to a process that receives them
- * into four pieces of a MiB in turn, as a server does. Prints `name GB/s, s/GB of the sender, s/GB of the
- * receiver`, the best of three.
+/* What the ways from a program's memory to a stream socket can do on this machine: which of them the mount
+ * should take is decided by these figures, not by taste. 256 MiB go over the loopback to a process that
+ * receives them into four pieces of a MiB in turn, as a server does. Prints `name GB/s, s/GB of the sender,
+ * s/GB of the receiver`, the best of three.
  *
  *     hot       one MiB again and again: what a benchmark of the network measures
  *     cold      send() straight from the memory
- *     copied    one thread copies into eight slots of a MiB, another one sends from there (copied-nt: with stores
- *               that leave the caches alone)
+ *     copied    one thread copies into eight slots of a MiB, another one sends from there (copied-nt: with
+ *               stores that leave the caches alone)
  *     file      sendfile() from a memfd that is the memory: the kernel copies nothing on this side
- *     slots     a copy into eight slots of a memfd, sendfile from there; a slot is free when the receiver says so
+ *     slots     a copy into eight slots of a memfd, sendfile from there; a slot is free when the receiver
+ *               says so
  *     two       two connections, each by a thread of its own, half of the memory each
- *     ...-u     the same through a unix socket; other letters: other sizes of the socket's buffers at both ends, and of
- *               the pieces (the table below) */
+ *     ...-u     the same through a unix socket; other letters: other sizes of the socket's buffers at both
+ *               ends, and of the pieces (the table below) */
 #include <emmintrin.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -56,7 +57,8 @@ static double cpu(void)
 	struct rusage u;
 
 	getrusage(RUSAGE_SELF, &u);
-	return (double)(u.ru_utime.tv_sec + u.ru_stime.tv_sec) + (double)(u.ru_utime.tv_usec + u.ru_stime.tv_usec) * 1e-6;
+	return (double)(u.ru_utime.tv_sec + u.ru_stime.tv_sec) +
+			(double)(u.ru_utime.tv_usec + u.ru_stime.tv_usec) * 1e-6;
 }
 
 static char *shared(int *fd, size_t n)
@@ -102,7 +104,8 @@ static void receive(int fd, size_t n, int acks)
 	static char *to;
 	double before = cpu();
 
-	to = mmap(NULL, RECEIVED * MIB, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+	to = mmap(NULL, RECEIVED * MIB, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE,
+			-1, 0);
 	for (size_t got = 0; got < n;) {
 		size_t left = piece - got % piece;
 		ssize_t r = recv(fd, to + got % (RECEIVED * MIB), left, 0);
@@ -134,7 +137,8 @@ static void take_all(int fd, void *p, size_t n)
 static void copy_nt(char *to, const char *from, size_t n)
 {
 	for (size_t i = 0; i < n; i += 16)
-		_mm_stream_si128((__m128i *)(void *)(to + i), _mm_loadu_si128((const __m128i *)(const void *)(from + i)));
+		_mm_stream_si128((__m128i *)(void *)(to + i),
+				_mm_loadu_si128((const __m128i *)(const void *)(from + i)));
 	_mm_sfence();
 }
 
@@ -174,7 +178,8 @@ static void copied(int fd, int by_file)
 	sem_init(&full, 0, 0);
 	sem_init(&empty, 0, SLOTS);
 	fd_of_acks = fd;
-	if (pthread_create(&t, NULL, copier, NULL) || (by_file && pthread_create(&acks, NULL, acknowledged, NULL)))
+	if (pthread_create(&t, NULL, copier, NULL) ||
+			(by_file && pthread_create(&acks, NULL, acknowledged, NULL)))
 		die("thread");
 	for (size_t i = 0; i < ALL / piece; i++) {
 		while (sem_wait(&full))
@@ -233,13 +238,16 @@ static void connection(int unix_socket, int buffer, int v[2])
 			die("TCP_NODELAY");
 }
 
-static const struct { char kind; int buffer, piece; } kinds[] = {{' ', 0, MIB}, {'a', 0, MIB / 4}, {'b', MIB / 2, MIB},
-	{'c', MIB / 2, MIB / 4}, {'d', MIB / 4, MIB / 4}, {'e', MIB, MIB / 4}, {'f', MIB / 2, MIB / 8}, {'g', 2 * MIB, MIB / 4},
+static const struct { char kind; int buffer, piece; } kinds[] = {{' ', 0, MIB}, {'a', 0, MIB / 4},
+		{'b', MIB / 2, MIB},
+	{'c', MIB / 2, MIB / 4}, {'d', MIB / 4, MIB / 4}, {'e', MIB, MIB / 4}, {'f', MIB / 2, MIB / 8},
+		{'g', 2 * MIB, MIB / 4},
 	{'u', 0, MIB}};
 
 static void run(const char *way, char kind, int buffer)
 {
-	int two = !strcmp(way, "two"), by_slots = !strcmp(way, "slots"), connections = two ? TWO : 1, v[TWO][2];
+	int two = !strcmp(way, "two"), by_slots = !strcmp(way, "slots"), connections = two ? TWO : 1,
+			v[TWO][2];
 	double best = 0, sender = 0, receiver = 0;
 
 	plain = strcmp(way, "copied-nt");
@@ -297,7 +305,8 @@ static void run(const char *way, char kind, int buffer)
 			waitpid(child[i], NULL, 0);
 		}
 	}
-	printf("%-10s%c%c %6.2f GB/s, sender %.3f, receiver %.3f s/GB\n", way, kind == ' ' ? ' ' : '-', kind, best,
+	printf("%-10s%c%c %6.2f GB/s, sender %.3f, receiver %.3f s/GB\n", way, kind == ' ' ? ' ' : '-', kind,
+			best,
 		sender, receiver);
 	fflush(stdout);
 }

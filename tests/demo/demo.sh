@@ -1,15 +1,20 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# The demo: from a fresh clone to a CUDA program that computes through a mount. Installs what is missing, builds, starts a server on this machine (its real
-# GPU when it has one, else the software device), mounts it on a private folder, looks around, builds vectorAdd with nvcc (or, without nvcc, the same
-# program over the driver API with gcc) and runs it. Takes away all that it made.
+# The demo: from a fresh clone to a CUDA program that computes through a mount. Installs what is missing,
+# builds, starts a server on this machine (its real GPU when it has one, else the software device), mounts it
+# on a private folder, looks around, builds vectorAdd with nvcc (or, without nvcc, the same program over the
+# driver API with gcc) and runs it. Takes away all that it made.
 set -eu -o pipefail
 cd "$(dirname "$0")/../.."
 B=${B:-build}
 
 say()
 {
-	printf '\n\033[1m== %s\033[0m\n' "$*" | if [ -t 1 ] && [ -z "${NO_COLOR:-}" ]; then cat; else sed 's/\x1b\[[0-9]*m//g'; fi
+	printf '\n\033[1m== %s\033[0m\n' "$*" | if [ -t 1 ] && [ -z "${NO_COLOR:-}" ]; then
+		cat
+	else
+		sed 's/\x1b\[[0-9]*m//g'
+	fi
 }
 show() # COMMAND...: shows and runs it
 {
@@ -28,7 +33,8 @@ for f in "$B"/bin/* "$B"/lib/*.so*; do
 done
 
 [ -r /dev/fuse ] && [ -w /dev/fuse ] || {
-	echo "This user cannot use /dev/fuse. In a container it needs: --device /dev/fuse --cap-add SYS_ADMIN" >&2
+	echo "This user cannot use /dev/fuse. In a container it needs:" \
+		"--device /dev/fuse --cap-add SYS_ADMIN" >&2
 	exit 1
 }
 
@@ -76,4 +82,5 @@ fi
 show "$B/bin/scudafs" run --mount "$work/scuda" -- "$work/vectoradd"
 
 say "done"
-echo "On a machine with a GPU: scudafs serve --listen ADDRESS --keys FILE; here: scudafs mount HOST DIR -o key=FILE. README.md tells how."
+echo "On a machine with a GPU: scudafs serve --listen ADDRESS --keys FILE;" \
+	"here: scudafs mount HOST DIR -o key=FILE. README.md tells how."

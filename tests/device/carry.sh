@@ -1,10 +1,10 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # Gathers what a GPU machine without a package manager needs to build us: headers and libraries of our
-# dependencies, unpacked from this machine's own packages into .carry/root, and the measuring programs that lie
-# beside the checkout into .carry/shared. .carry/ is ignored by git locally. Run it once before tests/device/run.sh
-# is taken to such a machine. The target may have a newer libc: shared objects linked here run there, not the
-# other way round.
+# dependencies, unpacked from this machine's own packages into .carry/root, and the measuring programs that
+# lie beside the checkout into .carry/shared. .carry/ is ignored by git locally. Run it once before
+# tests/device/run.sh is taken to such a machine. The target may have a newer libc: shared objects linked
+# here run there, not the other way round.
 set -eu
 cd "$(dirname "$0")/../.."
 dir=.carry

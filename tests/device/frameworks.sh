@@ -1,13 +1,16 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# The programs of frameworks/ (PyTorch, transformers, JAX, CuPy, Triton, numba-cuda), each natively and through a mount, compared line by line; one row of a
-# table for each as soon as it has ended, with what is wrong or differs below it. A program that fails or hangs does not stop the others.
+# The programs of frameworks/ (PyTorch, transformers, JAX, CuPy, Triton, numba-cuda), each natively and
+# through a mount, compared line by line; one row of a table for each as soon as it has ended, with what is
+# wrong or differs below it. A program that fails or hangs does not stop the others.
 #
-#     tests/device/frameworks.sh [NAME|GROUP...]     all in the order of the groups unless named; -l lists them
+#     tests/device/frameworks.sh [NAME|GROUP...]     all in the order of the groups unless named; -l lists
+#                                                    them
 #
-# Where two runs differ a second native run tells whether native runs agree at all. Variables: B (build folder), MNT (a mount that is there; else a server
-# and a mount are started), PYTHON, JOBS (programs at a time), SECONDS_IN_ALL (290: what has not begun then is told as not run), RESULTS (a folder for the
-# outputs and frameworks.tsv), SHOWN (lines shown of each difference), NATIVE_ONLY=1.
+# Where two runs differ a second native run tells whether native runs agree at all. Variables: B (build
+# folder), MNT (a mount that is there; else a server and a mount are started), PYTHON, JOBS (programs at a
+# time), SECONDS_IN_ALL (290: what has not begun then is told as not run), RESULTS (a folder for the outputs
+# and frameworks.tsv), SHOWN (lines shown of each difference), NATIVE_ONLY=1.
 set -u -o pipefail
 cd "$(dirname "$0")/../.." || exit 1
 B=$(realpath -m "${B:-build}")
@@ -77,14 +80,16 @@ if [ -n "${NATIVE_ONLY:-}" ]; then
 elif [ -z "${MNT:-}" ]; then
 	MNT=$work/mnt
 	mkdir -p "$MNT"
-	"$B/bin/scuda-server" --listen 127.0.0.1:0 --driver "${SCUDAFS_TEST_DRIVER:-auto}" --ready-fd 3 3>"$work/port" 2>"$results/frameworks-server.log" &
+	"$B/bin/scuda-server" --listen 127.0.0.1:0 --driver "${SCUDAFS_TEST_DRIVER:-auto}" --ready-fd 3 \
+		3>"$work/port" 2>"$results/frameworks-server.log" &
 	server=$!
 	for ((i = 0; i < 300; i++)); do
 		[ -s "$work/port" ] && break
 		sleep 0.05
 	done
 	[ -s "$work/port" ] || { echo "no server: $(tail -n 3 "$results/frameworks-server.log")"; exit 1; }
-	timeout 20 "$B/bin/scudafs" mount "127.0.0.1:$(head -n 1 "$work/port" | sed 's/.*://')" "$MNT" -o log="$results/frameworks-daemon.log" ||
+	timeout 20 "$B/bin/scudafs" mount "127.0.0.1:$(head -n 1 "$work/port" | sed 's/.*://')" "$MNT" \
+		-o log="$results/frameworks-daemon.log" ||
 		{ echo "no mount: $(tail -n 3 "$results"/frameworks-*.log)"; exit 1; }
 fi
 
@@ -97,7 +102,8 @@ once() # HOW NAME FILE: output to FILE.out, errors to FILE.err, its status and s
 	[ "$limit" -lt "$end" ] || limit=$((end = end > 1 ? end : 1))
 	[ "$1" = mount ] && way=(env "FRAMEWORKS_SHIM=$B/lib" "$B/bin/scudafs" run --mount "$MNT" --)
 	start=$(date +%s%N)
-	NCCL_NVLS_ENABLE=0 TORCH_SYMM_MEM_DISABLE_MULTICAST=1 PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1 TOKENIZERS_PARALLELISM=false \
+	NCCL_NVLS_ENABLE=0 TORCH_SYMM_MEM_DISABLE_MULTICAST=1 PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1 \
+		TOKENIZERS_PARALLELISM=false \
 		FRAMEWORKS_LIMIT=$limit FRAMEWORKS_CACHE=$work/cache/$2 \
 		timeout -k 5 "$limit" "${way[@]}" "$PYTHON" "$here/$2.py" >"$3.out" 2>"$3.err" </dev/null
 	code=$?
@@ -126,10 +132,12 @@ seconds_of() # FILE
 faults() # LABEL FILE: what a run that is not right has to say
 {
 	[ "$(result_of "$2")" = right ] && return
-	{ grep '^WRONG\|^SKIP' "$2.out" || tail -n 1 "$2.out"; } | head -n "$SHOWN" | cut -c1-260 | sed "s/^/    $1: /"
+	{ grep '^WRONG\|^SKIP' "$2.out" || tail -n 1 "$2.out"
+	} | head -n "$SHOWN" | cut -c1-260 | sed "s/^/    $1: /"
 	case $(result_of "$2") in
 	skipped | *wrong) ;;
-	*) (sed -n '/^Timeout (/,$p' "$2.err" | grep . || grep -vE 'Warning|^\s*$' "$2.err" | tail -n 6) | head -n 12 | cut -c1-260 | sed "s/^/    $1, standard error: /" ;;
+	*) (sed -n '/^Timeout (/,$p' "$2.err" | grep . || grep -vE 'Warning|^\s*$' "$2.err" | tail -n 6) |
+		head -n 12 | cut -c1-260 | sed "s/^/    $1, standard error: /" ;;
 	esac
 }
 
@@ -140,18 +148,25 @@ both() # NAME: runs it both ways and prints its row, whole, at once
 	[ "$(of "$name" "native runs" 1)" = 2 ] && once native "$name" "$n.again"
 	if [ -n "$MNT" ]; then
 		once mount "$name" "$m"
-		text=$("$PYTHON" "$here/compare.py" "$n.out" "$m.out" $([ -e "$n.again.out" ] && echo "$n.again.out"))
-		if [ $? != 0 ] && [ ! -e "$n.again.out" ] && [ "$(result_of "$n")" = right ] && [ "$(result_of "$m")" != "time limit" ]; then
+		text=$("$PYTHON" "$here/compare.py" "$n.out" "$m.out" \
+			$([ -e "$n.again.out" ] && echo "$n.again.out"))
+		if [ $? != 0 ] && [ ! -e "$n.again.out" ] && [ "$(result_of "$n")" = right ] &&
+			[ "$(result_of "$m")" != "time limit" ]
+		then
 			once native "$name" "$n.again"
-			text=$("$PYTHON" "$here/compare.py" "$n.out" "$m.out" "$n.again.out") && verdict=same || verdict=differs
+			text=$("$PYTHON" "$here/compare.py" "$n.out" "$m.out" "$n.again.out") &&
+				verdict=same || verdict=differs
 		else
-			"$PYTHON" "$here/compare.py" "$n.out" "$m.out" $([ -e "$n.again.out" ] && echo "$n.again.out") >/dev/null && verdict=same || verdict=differs
+			"$PYTHON" "$here/compare.py" "$n.out" "$m.out" \
+				$([ -e "$n.again.out" ] && echo "$n.again.out") >/dev/null && verdict=same ||
+					verdict=differs
 		fi
 		[ "$(result_of "$n")" = "$(result_of "$m")" ] || verdict=differs
 	fi
 	{
 		flock 9
-		printf '%-20s %-11s %-11s %8s %9s   %s\n' "$name" "$(result_of "$n")" "$([ -n "$MNT" ] && result_of "$m" || echo -)" "$(seconds_of "$n")" \
+		printf '%-20s %-11s %-11s %8s %9s   %s\n' "$name" "$(result_of "$n")" \
+			"$([ -n "$MNT" ] && result_of "$m" || echo -)" "$(seconds_of "$n")" \
 			"$([ -n "$MNT" ] && seconds_of "$m" || echo -)" "$(echo "$text" | head -n 1)"
 		if [ -n "$MNT" ] && [ "$(faults - "$n")" = "$(faults - "$m")" ]; then
 			faults both "$n"
@@ -159,8 +174,10 @@ both() # NAME: runs it both ways and prints its row, whole, at once
 			faults native "$n"
 			[ -z "$MNT" ] || faults mounted "$m"
 		fi
-		[ "$verdict" != differs ] || [ "$(result_of "$m")" != right ] || echo "$text" | tail -n +2 | head -n "$SHOWN" | cut -c1-200 | sed 's/^/    /'
-		printf '%s\t%s\t%s\t%s\t%s\t%s\n' "$name" "$(result_of "$n")" "$([ -n "$MNT" ] && result_of "$m" || echo -)" "$verdict" "$(seconds_of "$n")" \
+		[ "$verdict" != differs ] || [ "$(result_of "$m")" != right ] ||
+			echo "$text" | tail -n +2 | head -n "$SHOWN" | cut -c1-200 | sed 's/^/    /'
+		printf '%s\t%s\t%s\t%s\t%s\t%s\n' "$name" "$(result_of "$n")" \
+			"$([ -n "$MNT" ] && result_of "$m" || echo -)" "$verdict" "$(seconds_of "$n")" \
 			"$([ -n "$MNT" ] && seconds_of "$m" || echo -)" >>"$results/frameworks.tsv"
 	} 9>"$work/lock"
 }
@@ -216,8 +233,12 @@ if [ -n "$MNT" ]; then
 		[ -s "$MNT/gpu0/sessions" ] || break
 		sleep 0.1
 	done
-	[ ! -s "$MNT/gpu0/sessions" ] || { echo "sessions are left: $(cat "$MNT/gpu0/sessions")"; bad=$((bad + 1)); }
+	if [ -s "$MNT/gpu0/sessions" ]; then
+		echo "sessions are left: $(cat "$MNT/gpu0/sessions")"
+		bad=$((bad + 1))
+	fi
 fi
-echo "$(awk -F '\t' '$3 == "right" && $4 == "same"' "$results/frameworks.tsv" | wc -l) of ${#chosen[@]} programs right and the same through the mount, $bad differ," \
+alike=$(awk -F '\t' '$3 == "right" && $4 == "same"' "$results/frameworks.tsv" | wc -l)
+echo "$alike of ${#chosen[@]} programs right and the same through the mount, $bad differ," \
 	"$native_bad not right natively, ${#late[@]} not run, $SECONDS s"
 [ "$bad" = 0 ] && [ "$native_bad" = 0 ] && [ ${#late[@]} = 0 ]

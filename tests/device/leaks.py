@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-# Loads NVIDIA's libraries and uses each once, so that tests/device/leaks.sh can see what is left when the process has ended.
+# Loads NVIDIA's libraries and uses each once, so that tests/device/leaks.sh can see what is left when the
+# process has ended.
 #
 #     leaks.py libraries|frameworks [FILE]
 #
-# `libraries`: the runtime, cuBLAS, cuFFT, cuSOLVER, cuSPARSE, cuRAND, cuDNN, NCCL, NVRTC and NVML by ctypes. `frameworks`: those
-# of PyTorch, Triton's by torch.compile, CuPy and JAX in one process. With FILE it goes on using them after the first time, which
-# it tells by making that file, and ends only when it is killed.
+# `libraries`: the runtime, cuBLAS, cuFFT, cuSOLVER, cuSPARSE, cuRAND, cuDNN, NCCL, NVRTC and NVML by ctypes.
+# `frameworks`: those of PyTorch, Triton's by torch.compile, CuPy and JAX in one process. With FILE it goes
+# on using them after the first time, which it tells by making that file, and ends only when it is killed.
 import ctypes
 import glob
 import os
@@ -61,8 +62,10 @@ def libraries():
     use("nvJitLink")
     use("cublasLt")
     if blas := use("cublas"):
-        handle(blas, "cublasCreate_v2", "cublasDestroy_v2", lambda h: right("cublasSgemm", blas.cublasSgemm_v2(
-            h, 0, 0, n, n, n, ctypes.byref(one), memory, n, memory, n, ctypes.byref(one), P(memory.value + (32 << 20)), n)))
+        handle(blas, "cublasCreate_v2", "cublasDestroy_v2",
+               lambda h: right("cublasSgemm", blas.cublasSgemm_v2(
+            h, 0, 0, n, n, n, ctypes.byref(one), memory, n, memory, n, ctypes.byref(one),
+            P(memory.value + (32 << 20)), n)))
     if fft := use("cufft"):
         plan = ctypes.c_int()
         right("cufftPlan1d", fft.cufftPlan1d(ctypes.byref(plan), 1000, 0x29, 4))
@@ -84,12 +87,14 @@ def libraries():
         code = nccl.ncclCommInitAll(ctypes.byref(communicator), 1, ctypes.byref(device))
         right("ncclCommInitAll", code)
         if not code:
-            right("ncclAllReduce", nccl.ncclAllReduce(memory, memory, ctypes.c_size_t(1000), 7, 0, communicator, None))
+            right("ncclAllReduce",
+                  nccl.ncclAllReduce(memory, memory, ctypes.c_size_t(1000), 7, 0, communicator, None))
             right("cudaDeviceSynchronize", runtime.cudaDeviceSynchronize())
             right("ncclCommDestroy", nccl.ncclCommDestroy(communicator))
     if rtc := use("nvrtc"):
         program = P()
-        right("nvrtcCreateProgram", rtc.nvrtcCreateProgram(ctypes.byref(program), b"__global__ void k() {}", b"k.cu", 0, None, None))
+        right("nvrtcCreateProgram",
+            rtc.nvrtcCreateProgram(ctypes.byref(program), b"__global__ void k() {}", b"k.cu", 0, None, None))
         right("nvrtcCompileProgram", rtc.nvrtcCompileProgram(program, 0, None))
         right("nvrtcDestroyProgram", rtc.nvrtcDestroyProgram(ctypes.byref(program)))
     ml = ctypes.CDLL("libnvidia-ml.so.1")
@@ -104,7 +109,8 @@ def libraries():
 
 def frameworks():
     used = []
-    os.environ["TORCHINDUCTOR_COMPILE_THREADS"] = "1"  # else as many processes as there are processors, each time
+    # Else as many processes as there are processors, each time.
+    os.environ["TORCHINDUCTOR_COMPILE_THREADS"] = "1"
     import torch
 
     x = torch.randn(512, 512, device="cuda")

@@ -1,13 +1,15 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# A hundred processes through one mount, a few at a time, each of which loads and uses all libraries (leaks.py), every eighth the frameworks instead; every other
-# one is killed in the middle of its work. Afterwards there must be no session, no process of the server's, no descriptor and no memory more than before:
-# on the device, in the server, in the daemon.
+# A hundred processes through one mount, a few at a time, each of which loads and uses all libraries
+# (leaks.py), every eighth the frameworks instead; every other one is killed in the middle of its work.
+# Afterwards there must be no session, no process of the server's, no descriptor and no memory more than
+# before: on the device, in the server, in the daemon.
 #
 #     tests/device/leaks.sh [COUNT]
 #
-# Variables: B, PYTHON, SCUDAFS_TEST_DRIVER (auto), JOBS (three quarters of the processors), SECONDS_IN_ALL (150: what has not begun then is not begun, and told),
-# FRAMEWORKS_EVERY (8; 0: never), RESULTS (a folder for the outputs), SHORT (1: short programs of tests/e2e/progs alone, which need no library).
+# Variables: B, PYTHON, SCUDAFS_TEST_DRIVER (auto), JOBS (three quarters of the processors), SECONDS_IN_ALL
+# (150: what has not begun then is not begun, and told), FRAMEWORKS_EVERY (8; 0: never), RESULTS (a folder
+# for the outputs), SHORT (1: short programs of tests/e2e/progs alone, which need no library).
 set -u -o pipefail
 cd "$(dirname "$0")/../.." || exit 1
 B=$(realpath -m "${B:-build}")
@@ -32,14 +34,16 @@ finish()
 trap finish EXIT
 trap 'exit 143' INT TERM HUP
 
-"$B/bin/scuda-server" --listen 127.0.0.1:0 --driver "${SCUDAFS_TEST_DRIVER:-auto}" --ready-fd 3 3>"$work/port" 2>"$results/leaks-server.log" &
+"$B/bin/scuda-server" --listen 127.0.0.1:0 --driver "${SCUDAFS_TEST_DRIVER:-auto}" --ready-fd 3 \
+	3>"$work/port" 2>"$results/leaks-server.log" &
 server=$!
 for ((i = 0; i < 300; i++)); do
 	[ -s "$work/port" ] && break
 	sleep 0.05
 done
 [ -s "$work/port" ] || { echo "no server: $(tail -n 3 "$results/leaks-server.log")"; exit 1; }
-timeout 20 "$B/bin/scudafs" mount "127.0.0.1:$(head -n 1 "$work/port" | sed 's/.*://')" "$mnt" -o log="$results/leaks-daemon.log" ||
+timeout 20 "$B/bin/scudafs" mount "127.0.0.1:$(head -n 1 "$work/port" | sed 's/.*://')" "$mnt" \
+	-o log="$results/leaks-daemon.log" ||
 	{ echo "no mount: $(tail -n 3 "$results"/leaks-*.log)"; exit 1; }
 daemon=$(pgrep -f "scudafs mount .* $mnt " | head -n 1)
 
@@ -69,12 +73,16 @@ one() # NUMBER: every other one is killed, of both kinds; a line with how it end
 	kind=$(kind_of "$1")
 	if [ $((($1 + $1 / (EVERY > 0 ? EVERY : 1000)) % 2)) = 0 ]; then
 		command_of "$kind"
-		timeout -k 2 90 "$B/bin/scudafs" run --mount "$mnt" -- "${command[@]}" >"$work/out.$1" 2>"$work/err.$1" </dev/null
+		timeout -k 2 90 "$B/bin/scudafs" run --mount "$mnt" -- "${command[@]}" >"$work/out.$1" \
+			2>"$work/err.$1" </dev/null
 		code=$?
-		[ $code = 0 ] && echo "ended $kind: $(cat "$work/out.$1")" || echo "FAILED $kind $1: status $code: $(grep . "$work/err.$1" | tail -n 2 | tr '\n' ' ' | cut -c1-300)"
+		[ $code = 0 ] && echo "ended $kind: $(cat "$work/out.$1")" ||
+			echo "FAILED $kind $1: status $code:" \
+				"$(grep . "$work/err.$1" | tail -n 2 | tr '\n' ' ' | cut -c1-300)"
 	else
 		command_of "$kind" "$used"
-		timeout -s KILL 90 "$B/bin/scudafs" run --mount "$mnt" -- "${command[@]}" >"$work/out.$1" 2>"$work/err.$1" </dev/null &
+		timeout -s KILL 90 "$B/bin/scudafs" run --mount "$mnt" -- "${command[@]}" >"$work/out.$1" \
+			2>"$work/err.$1" </dev/null &
 		code=$!
 		# Half of these while they start, at a moment of its own each; the others while they work.
 		if [ $(($1 / 3 % 2)) = 0 ]; then
@@ -108,7 +116,8 @@ threads() # PID
 }
 device_memory() # MiB in use, as the GPU's own tool says; the tree's figure where there is none
 {
-	nvidia-smi --query-gpu=memory.used --format=csv,noheader,nounits 2>/dev/null | head -n 1 | grep '^[0-9]' || echo $(($(cat "$mnt/gpu0/memory/used") >> 20))
+	nvidia-smi --query-gpu=memory.used --format=csv,noheader,nounits 2>/dev/null | head -n 1 |
+		grep '^[0-9]' || echo $(($(cat "$mnt/gpu0/memory/used") >> 20))
 }
 quiet() # no session and no process of the server's but its own
 {
@@ -116,8 +125,10 @@ quiet() # no session and no process of the server's but its own
 }
 state()
 {
-	echo "sessions $(wc -l <"$mnt/gpu0/sessions"), server: $(pgrep -P "$server" | wc -l) children, $(descriptors "$server") descriptors, $(threads "$server") threads," \
-		"$(rss "$server") KiB; daemon: $(descriptors "$daemon") descriptors, $(threads "$daemon") threads, $(rss "$daemon") KiB;" \
+	echo "sessions $(wc -l <"$mnt/gpu0/sessions"), server: $(pgrep -P "$server" | wc -l) children," \
+		"$(descriptors "$server") descriptors, $(threads "$server") threads," \
+		"$(rss "$server") KiB; daemon: $(descriptors "$daemon") descriptors," \
+		"$(threads "$daemon") threads, $(rss "$daemon") KiB;" \
 		"device $(device_memory) MiB; shared memory $(ls /dev/shm | wc -l) files"
 }
 
@@ -134,7 +145,8 @@ own() # descriptors of the daemon without those that libfuse gives each of its t
 {
 	echo $(($(descriptors "$daemon") - $(threads "$daemon")))
 }
-f=("$(descriptors "$server")" "$(own)" "$(threads "$daemon")" "$(rss "$server")" "$(rss "$daemon")" "$(device_memory)" "$(ls /dev/shm | wc -l)")
+f=("$(descriptors "$server")" "$(own)" "$(threads "$daemon")" "$(rss "$server")" "$(rss "$daemon")"
+	"$(device_memory)" "$(ls /dev/shm | wc -l)")
 echo "before: $before"
 
 running=() begun=0
@@ -165,7 +177,10 @@ more() # WHAT BEFORE AFTER ALLOWED: counted as a leak when it grew by more
 {
 	[ "$3" -le $(($2 + $4)) ] || { echo "LEAK: $1 from $2 to $3"; bad=$((bad + 1)); }
 }
-quiet || { echo "LEAK: sessions: $(cat "$mnt/gpu0/sessions"); children: $(pgrep -P "$server" | wc -l)"; bad=$((bad + 1)); }
+quiet || {
+	echo "LEAK: sessions: $(cat "$mnt/gpu0/sessions"); children: $(pgrep -P "$server" | wc -l)"
+	bad=$((bad + 1))
+}
 more "the server's descriptors" "${f[0]}" "$(descriptors "$server")" 0
 more "the daemon's descriptors" "${f[1]}" "$(own)" 0
 more "the daemon's threads" "${f[2]}" "$(threads "$daemon")" 10 # those that libfuse keeps idle

@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 # The tables of docs/programs.md, from results that were seen and nothing else.
 #
-#     programs.py seen LABEL RESULTS     takes over what a run of tests/device/run.sh left (its folder results) into seen.tsv
-#     programs.py soft LABEL FILE...     takes over what tests/apps/native.sh or mounted.sh printed on the software device
+#     programs.py seen LABEL RESULTS     takes over what a run of tests/device/run.sh left (its folder
+#                                        results) into seen.tsv
+#     programs.py soft LABEL FILE...     takes over what tests/apps/native.sh or mounted.sh printed on the
+#                                        software device
 #     programs.py write                  writes the tables between the marks of docs/programs.md
 #
 # A program of which nothing was seen says so. A later result takes the place of an earlier one.
@@ -29,7 +31,8 @@ def load():
 
 def save(rows):
     with open(FILE, "w") as f:
-        f.write("# SPDX-License-Identifier: Apache-2.0\n# kind, program, natively, through the mount, when: written by programs.py\n")
+        f.write("# SPDX-License-Identifier: Apache-2.0\n"
+                "# kind, program, natively, through the mount, when: written by programs.py\n")
         for key in sorted(rows):
             f.write("\t".join(key + rows[key]) + "\n")
 
@@ -45,7 +48,9 @@ def text(path):
 def outcome(folder, name):
     """right, skipped or wrong; None where the program was not run."""
     status = text(os.path.join(folder, name + ".status"))
-    return None if status is None else {"0": "right", "77": "skipped"}.get(status.strip(), f"wrong ({status.strip()})")
+    if status is None:
+        return None
+    return {"0": "right", "77": "skipped"}.get(status.strip(), f"wrong ({status.strip()})")
 
 
 def seen(label, results):
@@ -73,7 +78,8 @@ def soft(label, files):
         for line in text(file).splitlines():
             m = re.match(r"(ok|FAILED|skipped) (?:SKIP )?([a-z0-9_.]+)", line)
             if m:
-                rows["soft", m[2]] = ("-", {"ok": "right", "FAILED": "wrong", "skipped": "skipped"}[m[1]], label)
+                rows["soft", m[2]] = ("-", {"ok": "right", "FAILED": "wrong", "skipped": "skipped"}[m[1]],
+                                      label)
     save(rows)
 
 
@@ -108,7 +114,8 @@ def listed():
             heading = line[3:]
         elif line and not line.startswith("#"):
             name, builds, *_ = line.split()
-            yield heading, name, [name if b in ("static", "driver") else f"{name}.{b}" for b in builds.split(",")]
+            yield heading, name, [name if b in ("static", "driver") else f"{name}.{b}"
+                                  for b in builds.split(",")]
 
 
 def tables():
@@ -116,14 +123,18 @@ def tables():
     out, heading, programs, good = [], None, 0, 0
     for h, name, variants in listed():
         if h != heading:
-            out += ["", f"### {h}", "", "| program | what it does | H200, natively | H200, mounted | software device |", "|---|---|---|---|---|"]
+            out += ["", f"### {h}", "",
+                "| program | what it does | H200, natively | H200, mounted | software device |",
+                "|---|---|---|---|---|"]
             heading = h
         for v in variants:
             gpu, cpu = rows.get(("program", v)), rows.get(("soft", v))
             programs += 1
             good += gpu is not None and gpu[:2] == ("right", "right")
-            out.append(f"| {v} | {first_words(source(name)) if v == variants[0] else 'the same, built differently'} | {cell(gpu, 0)} | {cell(gpu, 1)} | {cell(cpu, 1)} |")
-    out += ["", "### Frameworks", "", "| program | what it does | H200, natively | H200, mounted |", "|---|---|---|---|"]
+            what = first_words(source(name)) if v == variants[0] else "the same, built differently"
+            out.append(f"| {v} | {what} | {cell(gpu, 0)} | {cell(gpu, 1)} | {cell(cpu, 1)} |")
+    out += ["", "### Frameworks", "", "| program | what it does | H200, natively | H200, mounted |",
+            "|---|---|---|---|"]
     folder = os.path.join(here, "frameworks")
     for file in sorted(os.listdir(folder)):
         name = file.removesuffix(".py")
@@ -132,11 +143,15 @@ def tables():
         row = rows.get(("framework", name))
         programs += 1
         good += row is not None and row[:2] == ("right", "right")
-        out.append(f"| {name} | {first_words(os.path.join(folder, file))} | {cell(row, 0)} | {cell(row, 1)} |")
+        what = first_words(os.path.join(folder, file))
+        out.append(f"| {name} | {what} | {cell(row, 0)} | {cell(row, 1)} |")
     labels = sorted({r[2] for k, r in rows.items() if k[0] != "soft"})
     soft_labels = sorted({r[2] for k, r in rows.items() if k[0] == "soft"})
-    counts = f"{good} of {programs} were seen right natively and right, with the same lines, through the mount."
-    return [counts, "", f"H200: {'; '.join(labels) or 'nothing yet'}. Software device: {'; '.join(soft_labels) or 'nothing yet'}."] + out
+    counts = (f"{good} of {programs} were seen right natively and right, with the same lines, "
+              "through the mount.")
+    seen = (f"H200: {'; '.join(labels) or 'nothing yet'}. "
+            f"Software device: {'; '.join(soft_labels) or 'nothing yet'}.")
+    return [counts, "", seen] + out
 
 
 def write():

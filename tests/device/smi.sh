@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# On a GPU machine: nvidia-smi and nvidia-ml-py natively and through a mount, compared. usage: smi.sh [LOG FOLDER]. Variables: B (the build folder), PYTHON
-# (one with torch and nvidia-ml-py). Prints one line a question and the lines that differ; volatile numbers are not compared.
+# On a GPU machine: nvidia-smi and nvidia-ml-py natively and through a mount, compared. usage: smi.sh [LOG
+# FOLDER]. Variables: B (the build folder), PYTHON (one with torch and nvidia-ml-py). Prints one line a
+# question and the lines that differ; volatile numbers are not compared.
 set -u
 cd "$(dirname "$0")/../.." || exit 1
 B=${B:-$PWD/build}
@@ -35,8 +36,10 @@ mounted()
 # What changes from second to second: times, watts, degrees, clocks, use, counters of traffic and energy.
 mask()
 {
-	sed -E -e 's/[A-Z][a-z]{2} [A-Z][a-z]{2} +[0-9]+ [0-9:]{8} [0-9]{4}/DATE/' -e 's/[0-9]+(\.[0-9]+)? ?(W|MHz|C|KB\/s|mJ|%|us)\b/N \2/g' -e 's/[0-9]+W \//N W \//' \
-		-e '/^ *[0-9]+ +[0-9]+ +[0-9]+ +[0-9]+ /s/[0-9]+/N/g' -e 's/[0-9]{4}\/[0-9]{2}\/[0-9]{2} [0-9:.]+/DATE/' \
+	sed -E -e 's/[A-Z][a-z]{2} [A-Z][a-z]{2} +[0-9]+ [0-9:]{8} [0-9]{4}/DATE/' \
+		-e 's/[0-9]+(\.[0-9]+)? ?(W|MHz|C|KB\/s|mJ|%|us)\b/N \2/g' -e 's/[0-9]+W \//N W \//' \
+		-e '/^ *[0-9]+ +[0-9]+ +[0-9]+ +[0-9]+ /s/[0-9]+/N/g' \
+		-e 's/[0-9]{4}\/[0-9]{2}\/[0-9]{2} [0-9:.]+/DATE/' \
 		-e 's/^( +(Tx|Rx) Throughput).*/\1/' -e 's/(tx_util|rx_util)>[^<]*/\1>/' -e 's/ +$//'
 }
 
@@ -54,7 +57,8 @@ compare() # ARGUMENT...
 	mask <"$work/native" >"$work/native.m"
 	mask <"$work/mounted" >"$work/mounted.m"
 	lines=$(diff -a "$work/native.m" "$work/mounted.m" | grep -a '^[<>]')
-	echo "smi [$*]: exit $a/$b, $(wc -l <"$work/native")/$(wc -l <"$work/mounted") lines, differ $(echo -n "$lines" | grep -c '')"
+	echo "smi [$*]: exit $a/$b, $(wc -l <"$work/native")/$(wc -l <"$work/mounted") lines," \
+		"differ $(echo -n "$lines" | grep -c '')"
 	[ -z "$lines" ] && [ $a = $b ] || differ=$((differ + 1))
 	[ -z "$lines" ] || echo "$lines" | head -n 14 | cut -c1-150
 }
@@ -65,7 +69,8 @@ compare -x -q
 compare topo -m
 compare dmon -c 2
 compare pmon -c 1
-compare -q -d ECC,CLOCK,POWER,TEMPERATURE,UTILIZATION,PIDS,ACCOUNTING,PAGE_RETIREMENT,ROW_REMAPPER,SUPPORTED_CLOCKS
+display=ECC,CLOCK,POWER,TEMPERATURE,UTILIZATION,PIDS,ACCOUNTING
+compare -q -d $display,PAGE_RETIREMENT,ROW_REMAPPER,SUPPORTED_CLOCKS
 compare nvlink -s
 compare --query-compute-apps=pid,name,used_memory --format=csv
 compare --query-supported-clocks=mem,gr --format=csv
@@ -82,9 +87,13 @@ trips() # COMMAND...: the round trips of it
 	echo $(($(waits) - before))
 }
 short=$(trips nvidia-smi dmon -c 2) long=$(trips nvidia-smi dmon -c 6)
-echo "round trips: -L $(trips nvidia-smi -L), the default view $(trips nvidia-smi), each line of dmon $(awk "BEGIN { print ($long - $short) / 4 }")"
-echo "of 6 lines of dmon, asked in one round trip: $(SCUDAFS_LOG=debug mounted nvidia-smi dmon -c 6 2>&1 | grep -ac 'questions are asked with')"
-echo "slots of the private table that are asked and not known: $(SCUDAFS_LOG=info mounted nvidia-smi -q 2>&1 | grep -ao 'slot [0-9]* of' | sort | uniq -c | tr '\n' ';')"
+echo "round trips: -L $(trips nvidia-smi -L), the default view $(trips nvidia-smi)," \
+	"each line of dmon $(awk "BEGIN { print ($long - $short) / 4 }")"
+echo "of 6 lines of dmon, asked in one round trip:" \
+	"$(SCUDAFS_LOG=debug mounted nvidia-smi dmon -c 6 2>&1 | grep -ac 'questions are asked with')"
+slots=$(SCUDAFS_LOG=info mounted nvidia-smi -q 2>&1 | grep -ao 'slot [0-9]* of' |
+	sort | uniq -c | tr '\n' ';')
+echo "slots of the private table that are asked and not known: $slots"
 mounted nvidia-smi -i 0 -pl 500
 echo "power limit through the mount: exit $? (refused: 4 is natively 'no permission')"
 
@@ -106,7 +115,8 @@ names, x, y = (line.split(", ") for line in (a[0], a[1], b[1]))
 number = re.compile(r"[-+]?[0-9.]+")
 rows = [(n, p, q) for n, p, q in zip(names, x, y) if p != q]
 kind = [r for r in rows if number.sub("N", r[1]) != number.sub("N", r[2]) and r[0] != "timestamp"]
-print(f"query-gpu: {len(names)} fields, {len(names) - len(rows)} equal, {len(rows) - len(kind)} other numbers, {len(kind)} of another kind")
+print(f"query-gpu: {len(names)} fields, {len(names) - len(rows)} equal,",
+      f"{len(rows) - len(kind)} other numbers, {len(kind)} of another kind")
 for r in rows[:24]:
     print("  ", *r, sep=" | ")
 P
@@ -115,7 +125,8 @@ P
 if "$PYTHON" -c 'import pynvml' 2>/dev/null; then
 	timeout 40 "$PYTHON" tests/e2e/progs/nvml_getters.py >"$out/getters.native" 2>/dev/null
 	mounted "$PYTHON" tests/e2e/progs/nvml_getters.py >"$out/getters.mounted" 2>"$out/getters.err"
-	echo "getters: $(wc -l <"$out/getters.native")/$(wc -l <"$out/getters.mounted") calls, differ $(diff -a "$out/getters.native" "$out/getters.mounted" | grep -a -c '^<')"
+	echo "getters: $(wc -l <"$out/getters.native")/$(wc -l <"$out/getters.mounted") calls," \
+		"differ $(diff -a "$out/getters.native" "$out/getters.mounted" | grep -a -c '^<')"
 	diff -a "$out/getters.native" "$out/getters.mounted" | grep -a '^[<>]' | cut -c1-140 | head -n 30
 fi
 
@@ -142,12 +153,15 @@ if "$PYTHON" -c 'import torch' 2>/dev/null; then
 	mounted nvidia-smi pmon -c 1 | tail -n 1
 	echo "tree: $(cat "$work/m/gpu0/sessions")"
 	mounted "$PYTHON" -c 'import torch
-print("torch", torch.cuda.device_count(), torch.cuda.utilization(), torch.cuda.temperature(), torch.cuda.power_draw(), torch.cuda.clock_rate())
+print("torch", torch.cuda.device_count(), torch.cuda.utilization(), torch.cuda.temperature(),
+      torch.cuda.power_draw(), torch.cuda.clock_rate())
 print(torch.cuda.list_gpu_processes())'
 	wait "$job"
 	echo "job: exit $?"
 fi
-for f in $(cd "$work/m/gpu0" && find utilization temperature power clocks pcie ecc minor_number vbios_version serial mode -type f 2>/dev/null); do
+values="utilization temperature power clocks pcie ecc minor_number vbios_version serial mode"
+for f in $(cd "$work/m/gpu0" && find $values -type f 2>/dev/null)
+do
 	echo "$f $(cat "$work/m/gpu0/$f")"
 done | paste -sd ';'
 cat "$work/m/gpu0/information"

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # limit: 150
-# A network of 50 ms there and back, whose packets overtake each other and of which one in a hundred is lost: slow, but
-# every result is right and nothing takes it for dead.
+# A network of 50 ms there and back, whose packets overtake each other and of which one in a hundred is lost:
+# slow, but every result is right and nothing takes it for dead.
 . "$(dirname "$0")/lib.sh"
 requires mount root ip unshare python3
 [ -c /dev/net/tun ] || skip "no /dev/net/tun"
@@ -22,7 +22,8 @@ other()
 within 5 other || fail "no other network"
 mkfifo "$work/cable.in"
 exec {cable}<>"$work/cable.in"
-python3 "$top/tests/e2e/progs/cable.py" $$ 10.99.3.1 "$far" 10.99.3.2 22 6 1 <"$work/cable.in" >"$work/cable.out" 2>"$work/cable.err" &
+python3 "$top/tests/e2e/progs/cable.py" $$ 10.99.3.1 "$far" 10.99.3.2 22 6 1 <"$work/cable.in" \
+	>"$work/cable.out" 2>"$work/cable.err" &
 at_exit kill $!
 within 10 contains "$work/cable.out" carrying || skip "no tun device: $(tail -n 1 "$work/cable.err")"
 
@@ -45,14 +46,16 @@ done
 for tag in a b; do
 	expect $tag 40 working
 done
-at_most 60 "$bin/scudafs" run --mount "$mnt" -- "$progs/large" </dev/null >"$work/large.out" 2>&1 || fail "large copies: $(cat "$work/large.out")"
+at_most 60 "$bin/scudafs" run --mount "$mnt" -- "$progs/large" </dev/null >"$work/large.out" 2>&1 ||
+	fail "large copies: $(cat "$work/large.out")"
 for tag in a b; do
 	tell $tag
 	expect $tag 40 rounds
 	echo "$tag: $(tail -n 1 "$work/$tag.out")"
 done
 [ "$(cat "$mnt/status")" = ready ] || fail "the mount is $(cat "$mnt/status")"
-[ "$(cat "$mnt/stats/reconnects")" = 0 ] || fail "the monitor lost its connection $(cat "$mnt/stats/reconnects") times"
+[ "$(cat "$mnt/stats/reconnects")" = 0 ] ||
+	fail "the monitor lost its connection $(cat "$mnt/stats/reconnects") times"
 echo >&"$cable"
 within 5 contains "$work/cable.out" carried || fail "the cable: $(cat "$work/cable.err")"
 tail -n 1 "$work/cable.out"

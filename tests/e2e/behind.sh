@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # also: fuse looking
 # limit: 120
-# A program that posts more than the queues hold while its GPU is busy for longer than the heartbeat's patience: it waits, and nothing is lost.
+# A program that posts more than the queues hold while its GPU is busy for longer than the heartbeat's
+# patience: it waits, and nothing is lost.
 . "$(dirname "$0")/lib.sh"
 requires mount
 start_server

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Programs share memory with the mount, unless they or the mount are told not to; nobody else gets a session's memory, no socket stays, and the mount can be taken
-# away at once after its last program.
+# Programs share memory with the mount, unless they or the mount are told not to; nobody else gets a
+# session's memory, no socket stays, and the mount can be taken away at once after its last program.
 . "$(dirname "$0")/lib.sh"
 requires mount
 start_server
@@ -18,11 +18,13 @@ SCUDAFS_LOG=debug SCUDAFS_CHANNEL=fuse run_program small 2>"$work/fuse.err" >/de
 contains "$work/fuse.err" 'memory is shared' && fail "the program was told not to"
 
 # A server's own node, and a path that is too long for a socket's name.
-SCUDAFS_MOUNT="$mnt/servers/$(ls "$mnt/servers")" LD_LIBRARY_PATH=$lib SCUDAFS_LOG=debug "$progs/small" >"$work/own.out" 2>"$work/own.err"
+SCUDAFS_MOUNT="$mnt/servers/$(ls "$mnt/servers")" LD_LIBRARY_PATH=$lib SCUDAFS_LOG=debug "$progs/small" \
+	>"$work/own.out" 2>"$work/own.err"
 contains "$work/own.err" 'memory is shared with' || fail "not by a server's own node: $(cat "$work/own.err")"
 long=$work/$(printf 'a-long-name-%.0s' 1 2 3 4 5 6 7 8 9)
 mkdir -p "$long" && ln -s "$mnt" "$long/mount"
-SCUDAFS_MOUNT=$long/mount LD_LIBRARY_PATH=$lib SCUDAFS_LOG=debug "$progs/small" >"$work/long.out" 2>"$work/long.err"
+SCUDAFS_MOUNT=$long/mount LD_LIBRARY_PATH=$lib SCUDAFS_LOG=debug "$progs/small" >"$work/long.out" \
+	2>"$work/long.err"
 contains "$work/long.err" 'memory is shared with' || fail "not by a long path: $(cat "$work/long.err")"
 
 start_program user hold

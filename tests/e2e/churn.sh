@@ -39,13 +39,17 @@ done
 tell churn
 expect churn 120 'done'
 for w in "${!who[@]}"; do
-	echo "$w: ${memory[$w]} KiB, then $(kib "${who[$w]}"); ${fds[$w]} descriptors, then $(count "${who[$w]}" fd);" \
+	echo "$w: ${memory[$w]} KiB, then $(kib "${who[$w]}");" \
+		"${fds[$w]} descriptors, then $(count "${who[$w]}" fd);" \
 		"${threads[$w]} threads, then $(count "${who[$w]}" task)"
 	# A sanitizer keeps what was freed.
-	[ "$slow" -gt 1 ] || [ $(($(kib "${who[$w]}") - memory[$w])) -le 1024 ] || fail "the $w grew by $(($(kib "${who[$w]}") - memory[$w])) KiB"
+	[ "$slow" -gt 1 ] || [ $(($(kib "${who[$w]}") - memory[$w])) -le 1024 ] ||
+		fail "the $w grew by $(($(kib "${who[$w]}") - memory[$w])) KiB"
 	gone "${who[$w]}" && fail "the $w has ended"
-	[ $(($(count "${who[$w]}" fd) - fds[$w])) -le 4 ] || fail "the $w has $(count "${who[$w]}" fd) descriptors"
-	[ $(($(count "${who[$w]}" task) - threads[$w])) -le 4 ] || fail "the $w has $(count "${who[$w]}" task) threads"
+	[ $(($(count "${who[$w]}" fd) - fds[$w])) -le 4 ] ||
+		fail "the $w has $(count "${who[$w]}" fd) descriptors"
+	[ $(($(count "${who[$w]}" task) - threads[$w])) -le 4 ] ||
+		fail "the $w has $(count "${who[$w]}" task) threads"
 done
 tell churn
 within 10 gone "${pid[churn]}" || fail "it does not end"

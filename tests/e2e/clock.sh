@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # also: fuse
-# The wall clock is wrong by an hour, in either direction, for program, daemon and server alike, as after a jump in the middle of their waits: results are right,
-# nothing is dead too early, and a server that dies is an error as soon as ever.
+# The wall clock is wrong by an hour, in either direction, for program, daemon and server alike, as after a
+# jump in the middle of their waits: results are right, nothing is dead too early, and a server that dies is
+# an error as soon as ever.
 . "$(dirname "$0")/lib.sh"
 requires mount ${CC:-gcc}
 unsanitized "one wants to be loaded first"
@@ -41,7 +42,8 @@ for wrong in -3600 3600; do
 	start_server
 	start_mount
 	for program in small told polls; do
-		run_program $program >"$work/$program.out" 2>&1 || fail "$program, clock wrong by $wrong s: $(tail -n 1 "$work/$program.out")"
+		run_program $program >"$work/$program.out" 2>&1 ||
+			fail "$program, clock wrong by $wrong s: $(tail -n 1 "$work/$program.out")"
 	done
 	start_program "waits$wrong" waits sync
 	expect "waits$wrong" 30 working

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # also: fuse
-# A program that closes our descriptors and opens files or sockets of its own in their place keeps those as they are, in a forked child too.
+# A program that closes our descriptors and opens files or sockets of its own in their place keeps those as
+# they are, in a forked child too.
 . "$(dirname "$0")/lib.sh"
 requires mount
 start_server

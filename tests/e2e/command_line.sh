@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# The command's own manners: help and version on standard output with status 0, wrong usage on standard error with status 2.
+# The command's own manners: help and version on standard output with status 0, wrong usage on standard error
+# with status 2.
 . "$(dirname "$0")/lib.sh"
 
 status() # EXPECTED COMMAND...
@@ -24,7 +25,8 @@ done
 status 2 "$bin/scudafs"
 status 2 "$bin/scudafs" nonsense
 status 2 "$bin/scudafs" --nonsense
-contains "$work/err" "no option '--nonsense'" || fail "an unknown option is called something else: $(cat "$work/err")"
+contains "$work/err" "no option '--nonsense'" ||
+	fail "an unknown option is called something else: $(cat "$work/err")"
 status 0 "$bin/scudafs" help mount
 contains "$work/out" '^usage: scudafs mount' || fail "help mount is not mount --help"
 status 2 "$bin/scudafs" help nonsense
@@ -54,10 +56,12 @@ status 0 "$bin/scuda-server" --help
 status 0 "$bin/scuda-server" --version
 status 2 "$bin/scuda-server" --nonsense
 status 0 "$bin/scuda-server" --version
-contains "$work/out" "$("$bin/scudafs" --version | grep -o 'protocol.*')" || fail "the server's --version tells no protocol"
+contains "$work/out" "$("$bin/scudafs" --version | grep -o 'protocol.*')" ||
+	fail "the server's --version tells no protocol"
 
 # Output that cannot be written is an error everywhere.
-[ -w /dev/full ] && for words in "scudafs --help" "scudafs --version" "scudafs mount --help" "scudafs keygen x" \
+[ -w /dev/full ] &&
+	for words in "scudafs --help" "scudafs --version" "scudafs mount --help" "scudafs keygen x" \
 	"scudafs status --json" "scuda-server --help" "scuda-server --version"; do
 	# shellcheck disable=SC2086
 	"$bin"/$words >/dev/full 2>/dev/null
@@ -88,7 +92,8 @@ contains "$work/err" 'nowhere is there already' || fail "-o beside a mount: $(ca
 # What --help tells is what the manual tells: its options are there, and no others.
 options() # the long options in a text
 {
-	grep -oE '(^|[^-a-z])--[a-z][a-z-]+' | grep -oE -e '--[a-z-]+' | grep -vxE -e '--(help|version)' | sort -u
+	grep -oE '(^|[^-a-z])--[a-z][a-z-]+' | grep -oE -e '--[a-z-]+' | grep -vxE -e '--(help|version)' |
+		sort -u
 }
 for command in mount umount run status keygen; do
 	"$bin/scudafs" "$command" --help

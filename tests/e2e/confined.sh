@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # also: fuse
-# A program may confine itself after cuInit as it may natively: another user or root folder, namespaces, few descriptors, little memory; its threads may have small stacks.
+# A program may confine itself after cuInit as it may natively: another user or root folder, namespaces, few
+# descriptors, little memory; its threads may have small stacks.
 . "$(dirname "$0")/lib.sh"
 requires mount
 start_server
@@ -16,6 +17,7 @@ for how in "${ways[@]}"; do
 	# A sanitizer has more on the stack, and needs more addresses.
 	case $how in stack | address) [ -z "$sanitizer" ] || continue ;; esac
 	run_program confined "$how" >"$work/said" 2>&1 || fail "$how: $(cat "$work/said")"
-	contains "$work/said" '^right$' || contains "$work/said" '^cannot$' || fail "$how: $(cat "$work/said")"
+	contains "$work/said" '^right$' || contains "$work/said" '^cannot$' ||
+		fail "$how: $(cat "$work/said")"
 done
 within 10 no_sessions || fail "sessions are left: $(sessions)"

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # also: fuse
-# A program in a container: namespaces of its own for processes, mounts, network, IPC and, as rootless containers have, users; no scudafs command in it, only
-# the mount, the library and LD_LIBRARY_PATH.
+# A program in a container: namespaces of its own for processes, mounts, network, IPC and, as rootless
+# containers have, users; no scudafs command in it, only the mount, the library and LD_LIBRARY_PATH.
 . "$(dirname "$0")/lib.sh"
 requires mount root unshare
 start_server
@@ -12,10 +12,12 @@ inside() # UNSHARE-OPTION...
 {
 	unshare "$@" true 2>/dev/null || { echo "(no unshare $*)" && return; }
 	tried=$((tried + 1))
-	timeout -k 2 60 unshare "$@" env -i LD_LIBRARY_PATH="$lib" SCUDAFS_MOUNT="$mnt" SCUDAFS_LOG=debug "$progs/small" >"$work/out" 2>"$work/err" ||
+	timeout -k 2 60 unshare "$@" env -i LD_LIBRARY_PATH="$lib" SCUDAFS_MOUNT="$mnt" SCUDAFS_LOG=debug \
+		"$progs/small" >"$work/out" 2>"$work/err" ||
 		fail "in $*: $(tail -n 3 "$work/err")"
 	contains "$work/out" right || fail "in $*: $(cat "$work/out")"
-	[ -n "${SCUDAFS_CHANNEL:-}" ] || contains "$work/err" 'memory is shared' || fail "in $*: $(grep memory "$work/err")"
+	[ -n "${SCUDAFS_CHANNEL:-}" ] || contains "$work/err" 'memory is shared' ||
+		fail "in $*: $(grep memory "$work/err")"
 	within 2 no_sessions || fail "a session is left of $*"
 }
 tried=0

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # limit: 240
-# Two hundred programs at once: each computes right, or is told at once that there are too many (808); nothing is left
-# of them, nor of a hundred that are killed at any moment of their short lives.
+# Two hundred programs at once: each computes right, or is told at once that there are too many (808);
+# nothing is left of them, nor of a hundred that are killed at any moment of their short lives.
 . "$(dirname "$0")/lib.sh"
 requires mount
 start_server
@@ -26,7 +26,8 @@ for i in $(seq $crowd); do
 		contains "$work/$i.said" right || fail "program $i: $(cat "$work/$i.said")"
 		right=$((right + 1))
 	else
-		contains "$work/$i.said" 'MAX_CLIENTS_REACHED\|(808)' || fail "program $i: $(cat "$work/$i.said")"
+		contains "$work/$i.said" 'MAX_CLIENTS_REACHED\|(808)' ||
+			fail "program $i: $(cat "$work/$i.said")"
 		refused=$((refused + 1))
 	fi
 done
@@ -44,9 +45,11 @@ done 2>/dev/null
 within 10 no_sessions || fail "sessions of killed programs are left: $(sessions | wc -w)"
 as_before()
 {
-	[ "$(descriptors "$(daemon)")" -le $((before_d + 4)) ] && [ "$(descriptors "$server")" -le $((before_s + 2)) ]
+	[ "$(descriptors "$(daemon)")" -le $((before_d + 4)) ] &&
+		[ "$(descriptors "$server")" -le $((before_s + 2)) ]
 }
-within 10 as_before || fail "descriptors: $(descriptors "$(daemon)") of $before_d, $(descriptors "$server") of $before_s"
+within 10 as_before ||
+	fail "descriptors: $(descriptors "$(daemon)") of $before_d, $(descriptors "$server") of $before_s"
 [ -z "$(ls "$mnt/sessions")" ] || fail "the mount lists sessions: $(ls "$mnt/sessions")"
 "$progs/small" | grep -q right || fail "no service after the crowd"
 echo "the daemon has $(memory "$(daemon)") KiB"

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # also: fuse looking two
-# The daemon is killed with -9: pending calls fail at once, the sessions end at the server, and the same folder can be mounted again without help.
+# The daemon is killed with -9: pending calls fail at once, the sessions end at the server, and the same
+# folder can be mounted again without help.
 . "$(dirname "$0")/lib.sh"
 requires mount
 start_server

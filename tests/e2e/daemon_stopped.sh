@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # also: two
-# A daemon that is stopped (SIGSTOP) is there and answers nothing: no command hangs on its mount, each says so; a program that waits there can be killed; and
-# all goes on when the daemon does.
+# A daemon that is stopped (SIGSTOP) is there and answers nothing: no command hangs on its mount, each says
+# so; a program that waits there can be killed; and all goes on when the daemon does.
 . "$(dirname "$0")/lib.sh"
 requires mount
 # The leak checker would wait for threads that wait for the stopped daemon.
@@ -15,7 +15,8 @@ stopped=$(daemon)
 at_exit kill -CONT "$stopped"
 since=$(now_ms)
 kill -STOP "$stopped"
-# Its threads serve until each has seen the signal, and who waits for what one of them has read cannot be killed.
+# Its threads serve until each has seen the signal, and who waits for what one of them has read cannot be
+# killed.
 halted()
 {
 	! grep -q '^State:[[:space:]]*[RSD]' /proc/"$stopped"/task/*/status

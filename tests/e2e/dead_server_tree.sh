@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# The whole tree lists and reads while the server is dead, without hanging; status tells; and it is ready again by itself when the server is back.
+# The whole tree lists and reads while the server is dead, without hanging; status tells; and it is ready
+# again by itself when the server is back.
 . "$(dirname "$0")/lib.sh"
 requires mount
 start_server

@@ -1,11 +1,13 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # limit: 180
-# Programs, a mount and a server with few descriptors or little address space: everything ends with a result that is right or an error in words, nobody
-# crashes or hangs, others do not notice, and all works again when there is enough.
+# Programs, a mount and a server with few descriptors or little address space: everything ends with a result
+# that is right or an error in words, nobody crashes or hangs, others do not notice, and all works again when
+# there is enough.
 . "$(dirname "$0")/lib.sh"
 requires mount prlimit
-export ASAN_OPTIONS="${ASAN_OPTIONS:+$ASAN_OPTIONS:}detect_leaks=0" # the leak checker needs descriptors, and waits for them
+# The leak checker needs descriptors, and waits for them.
+export ASAN_OPTIONS="${ASAN_OPTIONS:+$ASAN_OPTIONS:}detect_leaks=0"
 start_server
 start_mount
 export SCUDAFS_MOUNT=$mnt LD_LIBRARY_PATH=$lib
@@ -18,7 +20,8 @@ ends_well() # TEXT COMMAND...: right, or an error of ours; no signal, no time li
 	[ "$code" != 0 ] || last=right
 	[ "$code" = 127 ] && contains "$work/said" 'error while loading' && return
 	[ "$code" -lt 124 ] || fail "$1: status $code: $(tail -n 2 "$work/said")"
-	[ "$code" = 0 ] || contains "$work/said" 'CUDA_ERROR\|Cannot allocate\|cannot allocate\|failed to map\|cannot open shared\|line [0-9]*:' ||
+	[ "$code" = 0 ] || contains "$work/said" \
+		'CUDA_ERROR\|[Cc]annot allocate\|failed to map\|cannot open shared\|line [0-9]*:' ||
 		fail "$1: status $code and no word: $(tail -n 2 "$work/said")"
 }
 for n in 3 4 5 6 7 8 10 12 16 64; do
@@ -36,7 +39,8 @@ stop_mount
 
 # A mount with room for a few sessions.
 mkdir "$work/narrow"
-prlimit --nofile=28:28 "$bin/scudafs" mount "$address" "$work/narrow" -o "log=$work/narrow.log" || fail "a mount with 28 descriptors"
+prlimit --nofile=28:28 "$bin/scudafs" mount "$address" "$work/narrow" -o "log=$work/narrow.log" ||
+	fail "a mount with 28 descriptors"
 at_exit "$bin/scudafs" umount --lazy "$work/narrow"
 crowd() # MOUNT COUNT: so many at once; $served of them were
 {
@@ -51,13 +55,15 @@ crowd() # MOUNT COUNT: so many at once; $served of them were
 		local code=$?
 		[ "$code" -lt 124 ] || fail "of $2 at once one gave $code: $(tail -n 2 "$work/crowd$i.said")"
 		[ "$code" != 0 ] || served=$((served + 1))
-		[ "$code" = 0 ] || contains "$work/crowd$i.said" CUDA_ERROR || fail "no word: $(cat "$work/crowd$i.said")"
+		[ "$code" = 0 ] || contains "$work/crowd$i.said" CUDA_ERROR ||
+			fail "no word: $(cat "$work/crowd$i.said")"
 	done
 }
 crowd "$work/narrow" 20
 echo "a mount with 28 descriptors served $served of 20"
 [ "$served" -gt 0 ] || fail "a mount with 28 descriptors served nobody: $(cat "$work/crowd1.said")"
-SCUDAFS_MOUNT=$work/narrow "$progs/small" | grep -q right || fail "a narrow mount does not recover: $(tail -n 3 "$work/narrow.log")"
+SCUDAFS_MOUNT=$work/narrow "$progs/small" | grep -q right ||
+	fail "a narrow mount does not recover: $(tail -n 3 "$work/narrow.log")"
 timeout 5 ls -R "$work/narrow" >/dev/null || fail "a narrow mount does not list"
 "$bin/scudafs" umount "$work/narrow" || fail "umount of the narrow mount"
 stop_server

@@ -1,8 +1,10 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # limit: 180
-# A limit of file sizes (ulimit -f) is not for what a program sends to its GPU, though it goes by a file: with room for no file at all, programs' copies of any
-# size, host functions (which fetch large ones to pinned memory) and images go on, through shared memory and through the file. A mount and a server under such a limit serve, too.
+# A limit of file sizes (ulimit -f) is not for what a program sends to its GPU, though it goes by a file:
+# with room for no file at all, programs' copies of any size, host functions (which fetch large ones to
+# pinned memory) and images go on, through shared memory and through the file. A mount and a server under
+# such a limit serve, too.
 . "$(dirname "$0")/lib.sh"
 requires mount prlimit
 [ "$sanitizer" != tsan ] || unsanitized "its runtime writes a file"

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# No room for the daemon's log, the server's log, the modules that it keeps, a program's trace and its counters: all
-# compute right, nothing is kept half, and it goes on by itself when there is room again.
+# No room for the daemon's log, the server's log, the modules that it keeps, a program's trace and its
+# counters: all compute right, nothing is kept half, and it goes on by itself when there is room again.
 . "$(dirname "$0")/lib.sh"
 requires mount root unshare
 apart -m
@@ -21,7 +21,8 @@ start_server --cache "$work/full/cache"
 start_mount -o "log=$work/full/daemon.log"
 for round in 1 2 3; do
 	run_program small | grep -q right || fail "round $round: $(run_program small 2>&1)"
-	run_program image 7 512 1 2 >"$work/image.out" 2>&1 || fail "an image that cannot be kept: $(cat "$work/image.out")"
+	run_program image 7 512 1 2 >"$work/image.out" 2>&1 ||
+		fail "an image that cannot be kept: $(cat "$work/image.out")"
 done
 SCUDAFS_TRACE=$work/full/trace run_program small | grep -q right || fail "a program whose trace has no room"
 "$bin/scudafs" run --mount "$mnt" --stats="$work/full/stats" -- "$progs/small" >"$work/out" 2>"$work/err" &&
@@ -34,5 +35,6 @@ run_program small | grep -q right || fail "after lines that had no room"
 rm "$work/full/rest"
 run_program small | grep -q right || fail "with room again"
 within 5 contains "$work/full/server.log" 'session' || fail "no line although there is room"
-find "$work/full/cache" -type f -name 'new.*' | grep -q . && fail "half a file is left: $(ls -R "$work/full/cache")"
+find "$work/full/cache" -type f -name 'new.*' | grep -q . &&
+	fail "half a file is left: $(ls -R "$work/full/cache")"
 run_program small | grep -q right || fail "with a kept module"

@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # also: two
-# A program that attacks the mount through what it shares with it (tests/e2e/progs/hostile.c), HOSTILE_SECONDS (5) long from
-# seed HOSTILE_SEED (1) on: another program beside it computes right, each of the attacker's sessions ends, and daemon and
-# server go on with as many descriptors as before. Under the sanitizers this is a fuzzer (tests/long/fuzz.sh).
+# A program that attacks the mount through what it shares with it (tests/e2e/progs/hostile.c),
+# HOSTILE_SECONDS (5) long from seed HOSTILE_SEED (1) on: another program beside it computes right, each of
+# the attacker's sessions ends, and daemon and server go on with as many descriptors as before. Under the
+# sanitizers this is a fuzzer (tests/long/fuzz.sh).
 . "$(dirname "$0")/lib.sh"
 requires mount
 start_server
@@ -17,8 +18,10 @@ within 5 no_sessions
 before=$(descriptors)
 start_program other steady
 expect other 20 working
-at_most $((${HOSTILE_SECONDS:-5} + 30)) "$bin/scudafs" run --mount "$mnt" -- "$progs/hostile" "${HOSTILE_SEED:-1}" "${HOSTILE_SECONDS:-5}" \
-	>"$work/hostile" 2>"$work/hostile.err" || fail "the attacker gave $?: $(cat "$work/hostile" "$work/hostile.err")"
+at_most $((${HOSTILE_SECONDS:-5} + 30)) "$bin/scudafs" run --mount "$mnt" -- "$progs/hostile" \
+	"${HOSTILE_SEED:-1}" "${HOSTILE_SECONDS:-5}" \
+	>"$work/hostile" 2>"$work/hostile.err" ||
+		fail "the attacker gave $?: $(cat "$work/hostile" "$work/hostile.err")"
 cat "$work/hostile"
 tell other
 expect other 30 rounds

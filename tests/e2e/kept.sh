@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Modules that the server keeps: the bytes travel once, the functions that a program took come with the next load, another client's key finds nothing,
-# a damaged file is not believed, and all of it works without a cache, too.
+# Modules that the server keeps: the bytes travel once, the functions that a program took come with the next
+# load, another client's key finds nothing, a damaged file is not believed, and all of it works without a
+# cache, too.
 . "$(dirname "$0")/lib.sh"
 requires mount
 "$bin/scudafs" keygen alice "$work/alice" 2>/dev/null
@@ -28,7 +29,8 @@ cost 1000 512 3 17
 first=$waits
 cost 1000 512 3 17
 [ "$sent" -lt 64 ] || fail "the second run sent $sent KiB"
-# Saved: the load with the bytes, asking for k3 and k17 of the module (the library was told already), and the first launch of each of the four.
+# Saved: the load with the bytes, asking for k3 and k17 of the module (the library was told already), and the
+# first launch of each of the four.
 [ "$waits" -le $((first - 7)) ] || fail "the second run waited $waits times, the first $first"
 warm=$waits
 cost 1000 512 3 none
@@ -84,5 +86,6 @@ stop_server
 mkdir -m 755 "$work/open"
 at_most 10 "$bin/scuda-server" --listen 127.0.0.1:0 --driver soft --cache "$work/open" 2>"$work/err"
 code=$?
-[ "$code" = 2 ] && contains "$work/err" 'chmod 700' || fail "a cache that others can read gave $code: $(cat "$work/err")"
+[ "$code" = 2 ] && contains "$work/err" 'chmod 700' ||
+	fail "a cache that others can read gave $code: $(cat "$work/err")"
 exit 0

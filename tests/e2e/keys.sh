@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Keys: the right one mounts and computes over TLS 1.3; a wrong one, none, or an unknown name is refused in words; a key file that others can read is
-# refused on both sides.
+# Keys: the right one mounts and computes over TLS 1.3; a wrong one, none, or an unknown name is refused in
+# words; a key file that others can read is refused on both sides.
 . "$(dirname "$0")/lib.sh"
 requires mount
 
@@ -18,7 +18,8 @@ refused() # OPTION... : one line, within five seconds, nothing mounted
 	local start
 	start=$(now_ms)
 	"$bin/scudafs" mount "$address" "$mnt" "$@" 2>"$work/err" && fail "mounted with: ${*:-nothing}"
-	[ $(($(now_ms) - start)) -lt $((5200 * slow)) ] || fail "the refusal of '${*:-nothing}' took $(($(now_ms) - start)) ms"
+	[ $(($(now_ms) - start)) -lt $((5200 * slow)) ] ||
+		fail "the refusal of '${*:-nothing}' took $(($(now_ms) - start)) ms"
 	[ "$(wc -l <"$work/err")" = 1 ] || fail "'${*:-nothing}' gives not one line: $(cat "$work/err")"
 	mountpoint -q "$mnt" && fail "'${*:-nothing}' left a mount"
 }

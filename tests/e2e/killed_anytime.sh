@@ -2,10 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 # limit: 240
 # also: two
-# kill -9 at any moment: of a program, the daemon, the server's listener, its monitor, or a session, while programs start,
-# compute, copy and end, and while a mount begins. KILL_ROUNDS (15) moments, from KILL_SEED (1) on. Each time what is left
-# ends by itself: the programs with a result or an error, the sessions, the daemon at umount; no mount stays, and the next
-# round begins from nothing.
+# kill -9 at any moment: of a program, the daemon, the server's listener, its monitor, or a session, while
+# programs start, compute, copy and end, and while a mount begins. KILL_ROUNDS (15) moments, from KILL_SEED
+# (1) on. Each time what is left ends by itself: the programs with a result or an error, the sessions, the
+# daemon at umount; no mount stays, and the next round begins from nothing.
 . "$(dirname "$0")/lib.sh"
 requires mount
 rounds=${KILL_ROUNDS:-15}
@@ -37,7 +37,8 @@ for ((round = 1; round <= rounds; round++)); do
 	left=()
 	for which in $n $(((n + 1) % ${#programs[@]})); do
 		read -r -a words <<<"${programs[which]}"
-		"$bin/scudafs" run --mount "$mnt" -- "$progs/${words[0]}" "${words[@]:1}" >"$work/program.$which" 2>&1 </dev/null &
+		"$bin/scudafs" run --mount "$mnt" -- "$progs/${words[0]}" "${words[@]:1}" \
+			>"$work/program.$which" 2>&1 </dev/null &
 		left+=($!)
 	done
 	moment $delay
@@ -55,15 +56,18 @@ for ((round = 1; round <= rounds; round++)); do
 	for p in "${left[@]}"; do
 		grep -qs bigcopy "/proc/$p/cmdline" && kill -KILL "$p" 2>/dev/null
 	done
-	within 20 all_gone || fail "round $round, $what after $delay ms: a program still runs: $(tail -n 3 "$work"/program.*)"
+	within 20 all_gone ||
+		fail "round $round, $what after $delay ms: a program still runs: $(tail -n 3 "$work"/program.*)"
 	wait "${left[@]}" 2>/dev/null
-	within 12 gone "$mounting" || fail "round $round, $what after $delay ms: mount does not end: $(cat "$work/mount.out")"
+	within 12 gone "$mounting" ||
+		fail "round $round, $what after $delay ms: mount does not end: $(cat "$work/mount.out")"
 	wait "$mounting" 2>/dev/null
 	stop_mount
 	mounted && fail "round $round, $what after $delay ms: the mount stays"
 	# Without its listener a session ends with its program, and the monitor with the listener.
 	read -r -d "" -a left <<<"$family $(pgrep -P "$server")" || true
 	stop_server 2>/dev/null
-	within 12 all_gone || fail "round $round, $what after $delay ms: processes of the server stay: ${left[*]}"
+	within 12 all_gone ||
+		fail "round $round, $what after $delay ms: processes of the server stay: ${left[*]}"
 	echo "round $round: $what after $delay ms"
 done

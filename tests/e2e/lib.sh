@@ -8,11 +8,11 @@
 #     start_mount
 #     run_program count | grep -q 'init 0 count 1' || fail "no GPU"
 #
-# Everything a test starts is registered for cleanup before it starts, and lives under one private folder, $work.
-# Exit status: 0 passed, 77 skipped (the reason is printed), anything else failed (the logs of server and daemon are
-# shown). Waiting is always for a condition, with an end (`within`), never for a time. Limits are written for a build
-# without sanitizers; SLOW, the one factor of all tests, stretches them ($slow). Variables: B, the build folder;
-# SLOW (1); SCUDAFS_TEST_DRIVER, the server's driver (soft unless set).
+# Everything a test starts is registered for cleanup before it starts, and lives under one private folder,
+# $work. Exit status: 0 passed, 77 skipped (the reason is printed), anything else failed (the logs of server
+# and daemon are shown). Waiting is always for a condition, with an end (`within`), never for a time. Limits
+# are written for a build without sanitizers; SLOW, the one factor of all tests, stretches them ($slow).
+# Variables: B, the build folder; SLOW (1); SCUDAFS_TEST_DRIVER, the server's driver (soft unless set).
 set -u -o pipefail
 
 top=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
@@ -89,8 +89,8 @@ requires() # mount | root | COMMAND...
 	done
 }
 
-# apart UNSHARE-OPTION: goes on as the same test in namespaces of its own. Nobody else's mounts are there: the copies of
-# them would keep their daemons, which other tests wait for, alive until this test ends.
+# apart UNSHARE-OPTION: goes on as the same test in namespaces of its own. Nobody else's mounts are there:
+# the copies of them would keep their daemons, which other tests wait for, alive until this test ends.
 apart()
 {
 	if [ "${SCUDAFS_TEST_APART:-}" != "$1" ]; then
@@ -101,7 +101,10 @@ apart()
 	unset SCUDAFS_TEST_APART
 	eval "$others"
 }
-others='for dir in $(sed -n "s/^[^ ]* \([^ ]*\) fuse.scudafs .*/\1/p" /proc/mounts); do umount -l "$dir" || :; done'
+others='
+	for dir in $(sed -n "s/^[^ ]* \([^ ]*\) fuse.scudafs .*/\1/p" /proc/mounts); do
+		umount -l "$dir" || :
+	done'
 
 within() # SECONDS COMMAND...: true as soon as the command is, false when the time is over
 {
@@ -218,17 +221,20 @@ no_daemon()
 
 # ---- programs
 
-# Before the command of a program that is not of this build. A sanitizer inside our library must be loaded before a program that has none; what the
-# program itself leaks is its own.
-foreign=(env ${SCUDAFS_TEST_PRELOAD:+LD_PRELOAD="$SCUDAFS_TEST_PRELOAD" ASAN_OPTIONS="${ASAN_OPTIONS:+$ASAN_OPTIONS:}detect_leaks=0"})
+# Before the command of a program that is not of this build. A sanitizer inside our library must be loaded
+# before a program that has none; what the program itself leaks is its own.
+foreign=(env)
+[ -z "${SCUDAFS_TEST_PRELOAD:-}" ] ||
+	foreign+=(LD_PRELOAD="$SCUDAFS_TEST_PRELOAD"
+		ASAN_OPTIONS="${ASAN_OPTIONS:+$ASAN_OPTIONS:}detect_leaks=0")
 
 run_program() # NAME [ARGUMENT...]: to its end, at most a minute
 {
 	at_most 60 "$bin/scudafs" run --mount "$mnt" -- "$progs/$1" "${@:2}"
 }
 
-# start_program TAG NAME [ARGUMENT...]: in the background; its output is in $work/TAG.out, its pid in ${pid[TAG]}; `tell TAG` ends its wait for standard
-# input, `said TAG WORD` is true when it has said that.
+# start_program TAG NAME [ARGUMENT...]: in the background; its output is in $work/TAG.out, its pid in
+# ${pid[TAG]}; `tell TAG` ends its wait for standard input, `said TAG WORD` is true when it has said that.
 declare -A pid=() input=()
 start_program()
 {
@@ -237,7 +243,8 @@ start_program()
 	exec {fd}<>"$work/$tag.in"
 	input[$tag]=$fd
 	at_exit end_program "$tag"
-	"$bin/scudafs" run --mount "$mnt" -- "$progs/$2" "${@:3}" <"$work/$tag.in" >"$work/$tag.out" 2>"$work/$tag.err" {fd}>&- &
+	"$bin/scudafs" run --mount "$mnt" -- "$progs/$2" "${@:3}" <"$work/$tag.in" >"$work/$tag.out" \
+		2>"$work/$tag.err" {fd}>&- &
 	pid[$tag]=$!
 }
 
@@ -253,7 +260,8 @@ said()
 
 expect() # TAG SECONDS WORD
 {
-	within "$2" said "$1" "$3" || fail "$1 did not say '$3' within $2 s: $(cat "$work/$1.out" "$work/$1.err")"
+	within "$2" said "$1" "$3" ||
+		fail "$1 did not say '$3' within $2 s: $(cat "$work/$1.out" "$work/$1.err")"
 }
 
 end_program()

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # also: fuse
-# Only the server's first process, which listens, is killed: running programs go on in their sessions, new ones get an
-# error at once, the tree says so; a new server on the same port has new sessions at once, and nothing is left of the
-# old one but what works.
+# Only the server's first process, which listens, is killed: running programs go on in their sessions, new
+# ones get an error at once, the tree says so; a new server on the same port has new sessions at once, and
+# nothing is left of the old one but what works.
 . "$(dirname "$0")/lib.sh"
 requires mount
 start_server

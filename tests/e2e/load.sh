@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # also: fuse
-# A launch sends the same, and waits for nothing, however many allocations and pinned buffers live; 300 threads that launch at once; bulk in both directions at
-# once through sockets with buffers of 256 KiB, which would stand still if a reader ever waited for a writer.
+# A launch sends the same, and waits for nothing, however many allocations and pinned buffers live; 300
+# threads that launch at once; bulk in both directions at once through sockets with buffers of 256 KiB, which
+# would stand still if a reader ever waited for a writer.
 # limit: 240
 . "$(dirname "$0")/lib.sh"
 requires mount python3
@@ -34,8 +35,10 @@ if command -v ${CC:-gcc} >/dev/null; then
 			return small(next(at, a, n, flags));
 		}
 	C
-	${CC:-gcc} -shared -fPIC -o "$small_buffers" "$work/buffers.c" -ldl || fail "the small buffers do not compile"
-	export LD_PRELOAD=${SCUDAFS_TEST_PRELOAD:+$SCUDAFS_TEST_PRELOAD:}$small_buffers # a sanitizer has to come first
+	${CC:-gcc} -shared -fPIC -o "$small_buffers" "$work/buffers.c" -ldl ||
+		fail "the small buffers do not compile"
+	export LD_PRELOAD=${SCUDAFS_TEST_PRELOAD:+$SCUDAFS_TEST_PRELOAD:}$small_buffers \
+		# a sanitizer has to come first
 	start_server
 	start_mount
 	unset LD_PRELOAD
@@ -46,7 +49,8 @@ fi
 
 counted() # FILE ARGUMENT...
 {
-	at_most 100 "$bin/scudafs" run --mount "$mnt" --stats="$work/$1" -- "$progs/load" "${@:2}" >"$work/out" 2>&1 || fail "load ${*:2}: $(tail -n 3 "$work/out")"
+	at_most 100 "$bin/scudafs" run --mount "$mnt" --stats="$work/$1" -- "$progs/load" "${@:2}" \
+		>"$work/out" 2>&1 || fail "load ${*:2}: $(tail -n 3 "$work/out")"
 	cat "$work/out"
 }
 counted warm launch 1 1 1 # the server learns the module
@@ -56,7 +60,8 @@ counted many launch 5000 1000 1000
 counted many_none launch 5000 1000 0
 python3 - "$work" <<'PY' || fail "launches beside much memory"
 import json, sys
-few, none, many, many_none = (json.load(open(f"{sys.argv[1]}/{f}")) for f in ("few", "none", "many", "many_none"))
+few, none, many, many_none = (json.load(open(f"{sys.argv[1]}/{f}"))
+                              for f in ("few", "none", "many", "many_none"))
 one, other = few["bytes_out"] - none["bytes_out"], many["bytes_out"] - many_none["bytes_out"]
 print("1,000 launches send", one, "bytes, beside much memory", other)
 assert few["post"] - none["post"] == many["post"] - many_none["post"] == 1000
@@ -69,7 +74,8 @@ counted threads threads 300 100
 python3 - "$work/threads" <<'PY' || fail "threads"
 import json, sys
 s = json.load(open(sys.argv[1]))
-assert s["calls"]["cuLaunchKernel"] == 30000 and s["post"] >= 30000 and s["waits"].get("cuLaunchKernel", 0) == 0, s
+assert s["calls"]["cuLaunchKernel"] == 30000 and s["post"] >= 30000, s
+assert s["waits"].get("cuLaunchKernel", 0) == 0, s
 assert s["calls"]["cuCtxSetCurrent"] == 301
 PY
 if [ -e "$small_buffers" ]; then

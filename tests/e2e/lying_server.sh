@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Servers that answer nonsense: the mount fails within five seconds, in words, and the daemon neither crashes nor stays.
+# Servers that answer nonsense: the mount fails within five seconds, in words, and the daemon neither crashes
+# nor stays.
 . "$(dirname "$0")/lib.sh"
 requires mount python3
 mkdir "$mnt"
@@ -9,7 +10,8 @@ for how in random closing http; do
 	at_exit kill $!
 	within 5 test -s "$work/$how.port" || fail "no $how server"
 	start=$(now_ms)
-	"$bin/scudafs" mount "127.0.0.1:$(cat "$work/$how.port")" "$mnt" 2>"$work/err" && fail "$how was mounted"
+	"$bin/scudafs" mount "127.0.0.1:$(cat "$work/$how.port")" "$mnt" 2>"$work/err" &&
+		fail "$how was mounted"
 	[ $(($(now_ms) - start)) -lt $((5200 * slow)) ] || fail "$how took $(($(now_ms) - start)) ms"
 	[ "$(wc -l <"$work/err")" = 1 ] || fail "$how gives not one line: $(cat "$work/err")"
 	within 2 no_daemon || fail "$how left a daemon"

@@ -2,15 +2,17 @@
 # SPDX-License-Identifier: Apache-2.0
 # limit: 300
 # also: two
-# Programs through a relay that damages frames on their way, so that the server, the daemon and the programs' libraries
-# each read what no honest peer sends, in the middle of real sessions. A program may get any error and any result; but it
-# ends, no process of ours dies of a signal, and the server serves the next one. MANGLE_ROUNDS (3) are how often each
-# program runs, MANGLE_FIRST (1) is the seed of the first round. Under the sanitizers this is a fuzzer (tests/long/fuzz.sh).
+# Programs through a relay that damages frames on their way, so that the server, the daemon and the programs'
+# libraries each read what no honest peer sends, in the middle of real sessions. A program may get any error
+# and any result; but it ends, no process of ours dies of a signal, and the server serves the next one.
+# MANGLE_ROUNDS (3) are how often each program runs, MANGLE_FIRST (1) is the seed of the first round. Under
+# the sanitizers this is a fuzzer (tests/long/fuzz.sh).
 . "$(dirname "$0")/lib.sh"
 requires mount python3
 rounds=${MANGLE_ROUNDS:-3} first=${MANGLE_FIRST:-1}
 
-# Each ends by itself, and its result does not lead it astray: what it is told wrongly it checks, or does not use.
+# Each ends by itself, and its result does not lead it astray: what it is told wrongly it checks, or does not
+# use.
 programs=("small" "counted 50 return" "crowded 20 4096" "told" "image 5 80 0 7" "share pointer" "iteration 3 read"
 	"nvml" "meminfo" "polls 1" "cancelled $work/image $work/graph")
 [ -z "$two" ] || programs+=("large")
@@ -22,7 +24,8 @@ relay=
 start_relay() # WHAT SEED: $address is its
 {
 	: >"$work/relay.port"
-	python3 "$top/tests/e2e/progs/mangle.py" "${real##*:}" "$1" "$2" >"$work/relay.port" 2>"$work/relay.err" &
+	python3 "$top/tests/e2e/progs/mangle.py" "${real##*:}" "$1" "$2" >"$work/relay.port" \
+		2>"$work/relay.err" &
 	relay=$!
 	within 10 test -s "$work/relay.port" || fail "no relay: $(cat "$work/relay.err")"
 	address=127.0.0.1:$(cat "$work/relay.port")
@@ -40,12 +43,15 @@ run_all() # SEED WHAT: each program once
 	local p code words
 	for p in "${programs[@]}"; do
 		read -r -a words <<<"$p"
-		at_most 30 "$bin/scudafs" run --mount "$mnt" -- "$progs/${words[0]}" "${words[@]:1}" >"$work/out" 2>&1 </dev/null
+		at_most 30 "$bin/scudafs" run --mount "$mnt" -- "$progs/${words[0]}" "${words[@]:1}" \
+			>"$work/out" 2>&1 </dev/null
 		code=$?
 		ran=$((ran + 1))
 		[ "$code" = 0 ] || errors=$((errors + 1))
-		[ "$code" != 124 ] && [ "$code" != 137 ] || fail "seed $1, $2: '$p' does not end: $(tail -n 3 "$work/out")"
-		[ "$code" -lt 128 ] || fail "seed $1, $2: '$p' ended with status $code: $(tail -n 3 "$work/out")"
+		[ "$code" != 124 ] && [ "$code" != 137 ] ||
+			fail "seed $1, $2: '$p' does not end: $(tail -n 3 "$work/out")"
+		[ "$code" -lt 128 ] ||
+			fail "seed $1, $2: '$p' ended with status $code: $(tail -n 3 "$work/out")"
 		[ -n "$(daemon)" ] || fail "seed $1, $2: the daemon is gone after '$p'"
 	done
 }

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# 200 short processes in a row, then 4 at once for 20 rounds: all compute right, and nothing is left of them in the server or the daemon,
-# which are as large as before.
+# 200 short processes in a row, then 4 at once for 20 rounds: all compute right, and nothing is left of them
+# in the server or the daemon, which are as large as before.
 . "$(dirname "$0")/lib.sh"
 requires mount
 start_server
@@ -41,5 +41,6 @@ same_descriptors()
 within 5 same_descriptors || fail "open files: $before before, $(descriptors) after"
 # A sanitizer keeps what was freed.
 [ "$slow" -gt 1 ] || [ $(($(kib) - memory)) -le 512 ] || fail "the server grew from $memory to $(kib) KiB"
-[ "$(ls "/proc/$(daemon)/task" | wc -l)" -le $((threads + 20)) ] || fail "the daemon has $(ls "/proc/$(daemon)/task" | wc -l) threads"
+[ "$(ls "/proc/$(daemon)/task" | wc -l)" -le $((threads + 20)) ] ||
+	fail "the daemon has $(ls "/proc/$(daemon)/task" | wc -l) threads"
 [ -z "$(pgrep -P "$server" -r Z)" ] || fail "the server has unreaped sessions"

@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# The socket through which a session's memory is handed over is for the process that opened the session alone: another
-# process of the same user gets nothing there, another user does not even see it, or, where the mount is allow_other's,
-# may connect and gets nothing; and nobody can take it away, replace it, or make one of his own.
+# The socket through which a session's memory is handed over is for the process that opened the session
+# alone: another process of the same user gets nothing there, another user does not even see it, or, where
+# the mount is allow_other's, may connect and gets nothing; and nobody can take it away, replace it, or make
+# one of his own.
 . "$(dirname "$0")/lib.sh"
 requires mount root setpriv python3
 reach=$(mktemp -d /tmp/scudafs-meeting.XXXXXX)
@@ -20,7 +21,8 @@ done
 intruder() # SOCKET WHAT: what works for another user
 {
 	at_most 20 "${them[@]}" "$python" "$reach/intrude" "$1" >"$work/intruder" 2>&1
-	[ "$(sort "$work/intruder" | tr '\n' ',')" = "$2" ] || fail "another user: not '$2': $(cat "$work/intruder")"
+	[ "$(sort "$work/intruder" | tr '\n' ',')" = "$2" ] ||
+		fail "another user: not '$2': $(cat "$work/intruder")"
 }
 
 meet() # TAG WHAT-THE-OTHER-USER-CAN
@@ -33,7 +35,8 @@ meet() # TAG WHAT-THE-OTHER-USER-CAN
 	[ -S "$socket" ] || fail "the socket is gone"
 	# What the mount's own user can: as little.
 	python3 "$reach/intrude" "$socket" >"$work/own" 2>&1
-	[ "$(sort "$work/own" | tr '\n' ',')" = "connected,seen,spoken with," ] || fail "another process: $(cat "$work/own")"
+	[ "$(sort "$work/own" | tr '\n' ',')" = "connected,seen,spoken with," ] ||
+		fail "another process: $(cat "$work/own")"
 	tell "$1"
 	expect "$1" 20 "^not the child's"
 	expect "$1" 20 '^mine'
@@ -44,8 +47,10 @@ meet() # TAG WHAT-THE-OTHER-USER-CAN
 start_server
 start_mount
 meet plain ''
-[ "$(grep -c 'asked for the memory of another session' "$work/daemon.log")" = 2 ] || fail "not two lines: $(cat "$work/daemon.log")"
+[ "$(grep -c 'asked for the memory of another session' "$work/daemon.log")" = 2 ] ||
+	fail "not two lines: $(cat "$work/daemon.log")"
 stop_mount
 start_mount -o allow_other
 meet shared 'connected,seen,spoken with,'
-contains "$work/daemon.log" 'of user 65534 asked for the memory of another session' || fail "the log does not name the other user"
+contains "$work/daemon.log" 'of user 65534 asked for the memory of another session' ||
+	fail "the log does not name the other user"

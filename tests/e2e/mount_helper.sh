@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# mount(8): the helper's own command line, as an fstab line makes it, with the options that are not ours ignored; status 32 on failure; and a real
-# `mount -t fuse.scudafs` where that can be tried in a mount namespace of our own.
+# mount(8): the helper's own command line, as an fstab line makes it, with the options that are not ours
+# ignored; status 32 on failure; and a real `mount -t fuse.scudafs` where that can be tried in a mount
+# namespace of our own.
 . "$(dirname "$0")/lib.sh"
 requires mount
 start_server

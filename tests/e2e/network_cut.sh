@@ -2,9 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 # also: fuse two
 # limit: 120
-# A network that swallows everything for a while: for 3 or 4 s nothing happens but a pause; for good, every kind of
-# waiting call, and a copy in the middle, gives an error within 10 s, the server has freed their sessions as soon, those of programs that are stopped in a copy, too, and
-# a mount or program that starts meanwhile says so in 5 s; mended, all works without remounting.
+# A network that swallows everything for a while: for 3 or 4 s nothing happens but a pause; for good, every
+# kind of waiting call, and a copy in the middle, gives an error within 10 s, the server has freed their
+# sessions as soon, those of programs that are stopped in a copy, too, and a mount or program that starts
+# meanwhile says so in 5 s; mended, all works without remounting.
 . "$(dirname "$0")/lib.sh"
 requires mount root ip unshare setpriv
 apart -mn
@@ -64,15 +65,16 @@ moved_on() # BYTES
 {
 	[ "$(cat "$mnt/stats/bytes_in")" -gt $(($1 + (1 << 20))) ]
 }
-# At 4 s TCP by itself would try again at 6.2 s. The monitor, whose last answer may be 2 s old by then, may connect
-# anew.
+# At 4 s TCP by itself would try again at 6.2 s. The monitor, whose last answer may be 2 s old by then, may
+# connect anew.
 for pause in 3 4; do
 	cable down
 	read -r -t "$pause" <>"$clock"
 	bytes=$(cat "$mnt/stats/bytes_in")
 	cable up
 	start=$(now_ms)
-	within 5 moved_on "$bytes" || fail "nothing moves 5 s after a pause of $pause s: $(cat "$work/patient.err")"
+	within 5 moved_on "$bytes" ||
+		fail "nothing moves 5 s after a pause of $pause s: $(cat "$work/patient.err")"
 	echo "it moves on $(($(now_ms) - start)) ms after a pause of $pause s"
 done
 tell patient
@@ -114,12 +116,14 @@ expect late 10 '^init'
 said late 'init 0 ' && fail "cuInit succeeded without a network"
 mkdir "$work/second"
 began=$(now_ms)
-"$bin/scudafs" mount "$address" "$work/second" "${secure[@]}" 2>"$work/err" && fail "a mount succeeded without a network"
+"$bin/scudafs" mount "$address" "$work/second" "${secure[@]}" 2>"$work/err" &&
+	fail "a mount succeeded without a network"
 [ $(($(now_ms) - began)) -le 6000 ] || fail "a mount without a network took $(($(now_ms) - began)) ms"
 contains "$work/err" "$address" || fail "a mount without a network: $(cat "$work/err")"
 timeout 2 ls -R "$mnt" >/dev/null || fail "the tree does not list"
 contains "$mnt/status" lost || fail "without a network the mount is $(cat "$mnt/status")"
-within "$(left 12)" no_sessions || fail "sessions are left $(($(now_ms) - start)) ms after the cut: $(sessions)"
+within "$(left 12)" no_sessions ||
+	fail "sessions are left $(($(now_ms) - start)) ms after the cut: $(sessions)"
 for w in $halted; do
 	kill -CONT "${pid[halted_$w]}"
 done

@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # limit: 240
-# Every allocation of ours fails once: in the program's library, in the daemon, in the server and its sessions. The call
-# or the session that it hits gets an error and no more; daemon and server live, and the next program computes right.
+# Every allocation of ours fails once: in the program's library, in the daemon, in the server and its
+# sessions. The call or the session that it hits gets an error and no more; daemon and server live, and the
+# next program computes right.
 . "$(dirname "$0")/lib.sh"
 requires mount ${CC:-gcc}
 unsanitized "it has an allocator of its own"
@@ -16,8 +17,8 @@ cat >"$work/fail.c" <<'END'
 #include <stdlib.h>
 #include <string.h>
 
-/* FAIL_AT: the number of the allocation that fails, of those that the object FAIL_IN (a name's end; "": the program) asks
- * for. FAIL_COUNT: a file that gets how many it asked for. */
+/* FAIL_AT: the number of the allocation that fails, of those that the object FAIL_IN (a name's end; "": the
+ * program) asks for. FAIL_COUNT: a file that gets how many it asked for. */
 void *__libc_malloc(size_t), *__libc_calloc(size_t, size_t), *__libc_realloc(void *, size_t);
 static atomic_long count;
 static uintptr_t from, to;
@@ -46,7 +47,8 @@ static int fails(void *caller)
 	if (!from)
 		dl_iterate_phdr(look, (void *)in);
 	inside = 0;
-	if ((uintptr_t)caller < from || (uintptr_t)caller >= to || atomic_fetch_add(&count, 1) + 1 != atol(at))
+	if ((uintptr_t)caller < from || (uintptr_t)caller >= to ||
+			atomic_fetch_add(&count, 1) + 1 != atol(at))
 		return 0;
 	errno = ENOMEM;
 	return 1;
@@ -78,7 +80,8 @@ ends_well() # WHAT COMMAND...: right, or with an error of its own
 	at_most 20 "${@:2}" >"$work/said" 2>&1
 	local code=$?
 	[ "$code" -lt 124 ] || fail "$1: status $code: $(tail -n 1 "$work/said")"
-	[ "$code" = 0 ] || contains "$work/said" 'CUDA_ERROR\|got .* want' || fail "$1: status $code: $(cat "$work/said")"
+	[ "$code" = 0 ] || contains "$work/said" 'CUDA_ERROR\|got .* want' ||
+		fail "$1: status $code: $(cat "$work/said")"
 }
 right()
 {
@@ -89,7 +92,8 @@ start_server --cache none
 start_mount
 for program in small "image 7 64 1 2"; do
 	without 0 libcuda.so.1
-	FAIL_COUNT=$work/count "${without[@]}" "$progs"/$program >/dev/null || fail "$program with all its memory"
+	FAIL_COUNT=$work/count "${without[@]}" "$progs"/$program >/dev/null ||
+		fail "$program with all its memory"
 	for ((k = 1; k <= $(cat "$work/count"); k++)); do
 		without "$k" libcuda.so.1
 		ends_well "$program without allocation $k" "${without[@]}" "$progs"/$program
@@ -103,7 +107,8 @@ refused=0
 for ((k = 1; k <= 60; k += 1 + (k > 12))); do
 	mkdir -p "$mnt"
 	without "$k" ""
-	if ! "${without[@]}" "$bin/scudafs" mount "$address" "$mnt" -o "log=$work/daemon.log" 2>"$work/err"; then
+	if ! "${without[@]}" "$bin/scudafs" mount "$address" "$mnt" -o "log=$work/daemon.log" 2>"$work/err"
+	then
 		[ -s "$work/err" ] || fail "a mount without allocation $k fails and says nothing"
 		[ -z "$(daemon)" ] || fail "a mount without allocation $k failed and left a daemon"
 		refused=$((refused + 1))
@@ -124,7 +129,8 @@ stop_server
 for ((k = 1; k <= 24; k++)); do
 	: >"$work/port"
 	without "$k" ""
-	"${without[@]}" "$bin/scuda-server" --ready-fd 3 --driver "$driver" --cache none --listen 127.0.0.1:0 \
+	"${without[@]}" "$bin/scuda-server" --ready-fd 3 --driver "$driver" --cache none \
+		--listen 127.0.0.1:0 \
 		3>"$work/port" 2>"$work/server.log" &
 	server=$!
 	up_or_gone()

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # also: fuse
-# How many round trips a start costs, by function: of libraries that the server never saw, and of those that this client has used before.
+# How many round trips a start costs, by function: of libraries that the server never saw, and of those that
+# this client has used before.
 . "$(dirname "$0")/lib.sh"
 requires mount python3
 export SCUDAFS_SOFT_CAPABILITY=9.0 # clusters
@@ -12,7 +13,8 @@ trips() # IMAGES KIB NAME=COUNT...: exactly these, and nothing else but one cuIn
 {
 	local images=$1 kib=$2
 	shift 2
-	timeout -k 2 30 "$bin/scudafs" run --mount "$mnt" --stats="$work/stats.json" -- "$progs/opening" "$images" "$kib" >"$work/out" || fail "opening $images $kib"
+	timeout -k 2 30 "$bin/scudafs" run --mount "$mnt" --stats="$work/stats.json" -- "$progs/opening" \
+		"$images" "$kib" >"$work/out" || fail "opening $images $kib"
 	grep -q right "$work/out" || fail "opening $images $kib: $(cat "$work/out")"
 	python3 - "$work/stats.json" "$images" "$@" <<-'PY' || fail "opening $images $kib"
 		import json, sys
@@ -36,10 +38,12 @@ trips 5 3 cuLibraryLoadData=2 cuLibraryGetKernel=1 cuOccupancyMaxActiveBlocksPer
 	cuOccupancyAvailableDynamicSMemPerBlock=1 cuLaunchKernel=1
 trips 5 3 cuLibraryLoadData=1
 
-# What a driver answers where a cache configuration was chosen is neither remembered beyond the choice nor told to others.
+# What a driver answers where a cache configuration was chosen is neither remembered beyond the choice nor
+# told to others.
 asks() # CONFIGURATION COUNT: of a run of `configured`: how often the server was asked about occupancy
 {
-	timeout -k 2 30 "$bin/scudafs" run --mount "$mnt" --stats="$work/stats.json" -- "$progs/configured" "$1" >"$work/out" || fail "configured $1"
+	timeout -k 2 30 "$bin/scudafs" run --mount "$mnt" --stats="$work/stats.json" -- "$progs/configured" \
+		"$1" >"$work/out" || fail "configured $1"
 	grep -q right "$work/out" || fail "configured $1: $(cat "$work/out")"
 	python3 -c 'import json, sys
 n = json.load(open(sys.argv[1]))["waits"].get("cuOccupancyMaxActiveBlocksPerMultiprocessor", 0)

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# A program whose shim is of another build: the server does not know the number of its list of calls, asks for the list, and all works as before. The other
-# build is this one with another number in its code.
+# A program whose shim is of another build: the server does not know the number of its list of calls, asks
+# for the list, and all works as before. The other build is this one with another number in its code.
 . "$(dirname "$0")/lib.sh"
 requires mount python3
 start_server
@@ -43,5 +43,6 @@ run_program nvml_loop 1 >"$work/same" || fail "nvml_loop"
 same=$(($(sent) - before))
 other nvml_loop 1 >"$work/other" || fail "NVML with another list"
 differs=$(($(sent) - before - same))
-[ "$differs" -gt $((same + 10000)) ] || fail "NVML's list was not sent: $differs bytes, $same with the same list"
+[ "$differs" -gt $((same + 10000)) ] ||
+	fail "NVML's list was not sent: $differs bytes, $same with the same list"
 exit 0

@@ -1,14 +1,17 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Two users on one machine: an ordinary one mounts, computes and unmounts without help; what one has mounted the other can neither use nor take away, is not
-# troubled with, and is told why; with allow_other both compute.
+# Two users on one machine: an ordinary one mounts, computes and unmounts without help; what one has mounted
+# the other can neither use nor take away, is not troubled with, and is told why; with allow_other both
+# compute.
 . "$(dirname "$0")/lib.sh"
 requires mount root fusermount3 setpriv unshare
 
-# The tests' own folder is root's. Where the device is root's alone, as in some containers, everybody gets one inside.
+# The tests' own folder is root's. Where the device is root's alone, as in some containers, everybody gets
+# one inside.
 export TMPDIR=/tmp
 apart -m
-mknod "$work/fuse" c 10 229 && chmod 666 "$work/fuse" && mount --bind "$work/fuse" /dev/fuse || skip "no device node of our own"
+mknod "$work/fuse" c 10 229 && chmod 666 "$work/fuse" && mount --bind "$work/fuse" /dev/fuse ||
+	skip "no device node of our own"
 at_exit umount /dev/fuse
 
 chmod 755 "$work"
@@ -20,7 +23,8 @@ at_exit rm -rf "$theirs/bin" "$theirs/lib"
 install -m 600 -o 65534 "$work/key" "$theirs/key"
 chmod -R a+rX "$theirs/bin" "$theirs/lib" "$theirs/e2e"
 chown 65534 "$theirs" "$theirs/mnt"
-them=(setpriv --reuid 65534 --regid 65534 --clear-groups env XDG_RUNTIME_DIR= PATH="$theirs/bin:$PATH" TMPDIR=/tmp)
+them=(setpriv --reuid 65534 --regid 65534 --clear-groups
+	env XDG_RUNTIME_DIR= PATH="$theirs/bin:$PATH" TMPDIR=/tmp)
 start_server --keys "$work/key"
 start_mount -o "key=$work/key"
 
@@ -31,7 +35,8 @@ them() # CODE TEXT ARGUMENT...
 	timeout -k 1 30 "${them[@]}" scudafs "$@" >"$work/out" 2>"$work/err"
 	got=$?
 	[ "$got" = "$want" ] || fail "$* gave $got, not $want: $(cat "$work/out" "$work/err")"
-	[ -z "$text" ] || cat "$work/out" "$work/err" | grep -q -e "$text" || fail "$* does not say '$text': $(cat "$work/out" "$work/err")"
+	[ -z "$text" ] || cat "$work/out" "$work/err" | grep -q -e "$text" ||
+		fail "$* does not say '$text': $(cat "$work/out" "$work/err")"
 }
 them 1 'another user' umount "$mnt"
 them 125 "$mnt.*another user" run --mount "$mnt" -- true
@@ -50,7 +55,8 @@ contains "$work/err" 'another user' || fail "root is told: $(cat "$work/err")"
 them 0 '' umount "$theirs/mnt"
 
 stop_mount
-"$bin/scudafs" mount "$address" "$mnt" -o "key=$work/key,log=$work/daemon.log,allow_other" || fail "allow_other"
+"$bin/scudafs" mount "$address" "$mnt" -o "key=$work/key,log=$work/daemon.log,allow_other" ||
+	fail "allow_other"
 them 0 right run --mount "$mnt" -- "$theirs/e2e/small"
 run_program small | grep -q right || fail "root computes no more"
 them 1 'another user' umount "$mnt"

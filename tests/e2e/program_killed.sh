@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # also: fuse looking two
-# A program is killed with -9 in the middle of a 1 GiB copy: its session process and its memory are gone within 2 s, and another program does not notice.
-# Twice by a moment of its own, then at random ones.
+# A program is killed with -9 in the middle of a 1 GiB copy: its session process and its memory are gone
+# within 2 s, and another program does not notice. Twice by a moment of its own, then at random ones.
 . "$(dirname "$0")/lib.sh"
 requires mount
 start_server
@@ -33,7 +33,8 @@ for round in 1 2 3 4 5; do
 	within 4 session_gone || fail "round $round: the session is still there"
 	took=$(($(now_ms) - killed))
 	[ "$took" -lt $((2000 * slow)) ] || fail "round $round: the session ended after $took ms"
-	within 2 memory_back || fail "round $round: $(run_program meminfo) bytes are free, $free_before before"
+	within 2 memory_back ||
+		fail "round $round: $(run_program meminfo) bytes are free, $free_before before"
 done
 tell other
 expect other 10 rounds

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# A server without keys refuses any address but loopback: status 2 and a text with the ways out. --insecure-no-auth is the only override.
+# A server without keys refuses any address but loopback: status 2 and a text with the ways out.
+# --insecure-no-auth is the only override.
 . "$(dirname "$0")/lib.sh"
 
 refused() # ARGUMENT...

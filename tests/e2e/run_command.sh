@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# scudafs run: the command's own exit code, 125/126/127 as env has them, --gpu, the mount found in every documented way, and a private mount that is gone
-# afterwards.
+# scudafs run: the command's own exit code, 125/126/127 as env has them, --gpu, the mount found in every
+# documented way, and a private mount that is gone afterwards.
 . "$(dirname "$0")/lib.sh"
 requires mount
 start_server
@@ -52,7 +52,8 @@ code 127 --server "$address" -- "$work/no-such-program"
 code 125 --server 127.0.0.1:1 -- true
 
 # `run` itself is killed: the private mount goes with it.
-"$bin/scudafs" run --server "$address" -- sh -c 'echo $SCUDAFS_MOUNT; exec sleep 100' >"$work/private" 2>/dev/null &
+"$bin/scudafs" run --server "$address" -- sh -c 'echo $SCUDAFS_MOUNT; exec sleep 100' >"$work/private" \
+	2>/dev/null &
 runner=$!
 within 10 test -s "$work/private" || fail "no private mount"
 private=$(cat "$work/private")

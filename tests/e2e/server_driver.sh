@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Which driver serves: what cannot is refused in words with status 1, scudafs's own libcuda.so.1 above all; a monitor that dies is started again
-# and sessions do not notice.
+# Which driver serves: what cannot is refused in words with status 1, scudafs's own libcuda.so.1 above all; a
+# monitor that dies is started again and sessions do not notice.
 . "$(dirname "$0")/lib.sh"
 
 refused() # PATTERN ARGUMENT...
@@ -21,7 +21,8 @@ refused 'no driver' --driver "$work/text.so"
 requires mount
 
 # The library path leads to scudafs's own library: it is passed over.
-LD_LIBRARY_PATH=$lib timeout -k 2 $((15 * slow)) "$bin/scuda-server" --listen 127.0.0.1:0 --driver auto --ready-fd 3 3>"$work/own" 2>"$work/own.err" &
+LD_LIBRARY_PATH=$lib timeout -k 2 $((15 * slow)) "$bin/scuda-server" --listen 127.0.0.1:0 --driver auto \
+	--ready-fd 3 3>"$work/own" 2>"$work/own.err" &
 own=$!
 at_exit stop "$own"
 within 10 test -s "$work/own" || fail "auto found no driver: $(cat "$work/own.err")"

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # also: fuse looking two
-# The server and its sessions are killed during a blocking call: the call gives a CUDA error within 2 s, so do later ones; the tree still lists; when the
-# server is back, new programs work without remounting.
+# The server and its sessions are killed during a blocking call: the call gives a CUDA error within 2 s, so
+# do later ones; the tree still lists; when the server is back, new programs work without remounting.
 . "$(dirname "$0")/lib.sh"
 requires mount
 start_server
@@ -32,7 +32,8 @@ for how in sync copy; do
 	run_program count | grep -q 'init 805' || fail "without a server: $(run_program count)"
 	at_most 5 ls -R "$mnt" >/dev/null || fail "the tree does not list without a server"
 	at_most 5 cat "$mnt/status" >/dev/null || fail "status cannot be read without a server"
-	[ $(($(now_ms) - start)) -lt $((6000 * slow)) ] || fail "without a server a program and a listing took $(($(now_ms) - start)) ms"
+	[ $(($(now_ms) - start)) -lt $((6000 * slow)) ] ||
+		fail "without a server a program and a listing took $(($(now_ms) - start)) ms"
 
 	start_server --listen "$address"
 	within 5 small_works || fail "after the restart: $(run_program small 2>&1)"

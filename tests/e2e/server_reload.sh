@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# SIGHUP reads the keys again: a new name may come, one that was taken out may not, and its mount says so; a changed
-# one is found in the client's file; a broken file changes nothing, and running sessions do not notice.
+# SIGHUP reads the keys again: a new name may come, one that was taken out may not, and its mount says so; a
+# changed one is found in the client's file; a broken file changes nothing, and running sessions do not
+# notice.
 . "$(dirname "$0")/lib.sh"
 requires mount
 
@@ -41,7 +42,8 @@ twice()
 }
 within 5 twice || fail "the keys were not read a second time"
 run_program small >/dev/null 2>&1 && fail "alice is out of the file and still gets sessions"
-within 10 contains "$mnt/status" lost || fail "alice is out of the file, and her mount is $(cat "$mnt/status")"
+within 10 contains "$mnt/status" lost ||
+	fail "alice is out of the file, and her mount is $(cat "$mnt/status")"
 tell running
 expect running 10 rounds
 

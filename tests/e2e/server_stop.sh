@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# SIGTERM: no new sessions, a running one goes on and may end by itself; after 20 s one that has not ended is told so (810). Status 0 each time, and the
-# unix socket is gone.
+# SIGTERM: no new sessions, a running one goes on and may end by itself; after 20 s one that has not ended is
+# told so (810). Status 0 each time, and the unix socket is gone.
 # limit: 90
 . "$(dirname "$0")/lib.sh"
 requires mount

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # also: fuse looking two
-# One session's process is killed: its program gets a CUDA error within 2 s, another program and new ones do not notice.
+# One session's process is killed: its program gets a CUDA error within 2 s, another program and new ones do
+# not notice.
 . "$(dirname "$0")/lib.sh"
 requires mount
 start_server

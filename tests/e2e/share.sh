@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Memory exported by descriptors stays at the server as long as somebody has the descriptor, and no longer: the exporter is killed, another process that was
-# sent one holds it and ends, the daemon is killed. A mount may keep so many, and not more.
+# Memory exported by descriptors stays at the server as long as somebody has the descriptor, and no longer:
+# the exporter is killed, another process that was sent one holds it and ends, the daemon is killed. A mount
+# may keep so many, and not more.
 . "$(dirname "$0")/lib.sh"
 requires mount
 start_server

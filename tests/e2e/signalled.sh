@@ -2,15 +2,17 @@
 # SPDX-License-Identifier: Apache-2.0
 # also: fuse looking
 # limit: 120
-# Ctrl-C, SIGTERM and kill -9 end a program at once, whatever it waits for: a kernel, an answer, a copy in either
-# direction, a host function; also while its server is stopped and answers nothing. Nothing of it is left.
+# Ctrl-C, SIGTERM and kill -9 end a program at once, whatever it waits for: a kernel, an answer, a copy in
+# either direction, a host function; also while its server is stopped and answers nothing. Nothing of it is
+# left.
 . "$(dirname "$0")/lib.sh"
 requires mount
 start_server
 start_mount
 set -m # else programs in the background ignore SIGINT
 
-# A tenth of a second is promised to people; what one process waits for its turn on a busy machine comes on top.
+# A tenth of a second is promised to people; what one process waits for its turn on a busy machine comes on
+# top.
 limit_ms=$((1000 * slow))
 longest=0
 ended() # TAG SIGNAL: by that signal, in time
@@ -18,7 +20,8 @@ ended() # TAG SIGNAL: by that signal, in time
 	local start took
 	start=$(now_ms)
 	kill "-$2" "${pid[$1]}"
-	within 10 gone "${pid[$1]}" || fail "$1 is there 10 s after SIG$2: $(cat "/proc/${pid[$1]}/wchan" 2>/dev/null)"
+	within 10 gone "${pid[$1]}" ||
+		fail "$1 is there 10 s after SIG$2: $(cat "/proc/${pid[$1]}/wchan" 2>/dev/null)"
 	took=$(($(now_ms) - start))
 	[ "$took" -le "$limit_ms" ] || fail "$1 ended $took ms after SIG$2"
 	[ "$took" -le "$longest" ] || longest=$took

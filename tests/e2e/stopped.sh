@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # also: fuse two
-# Programs are stopped for 12 s, longer than any silence that counts as death, as by Ctrl-Z or a debugger: others do not
-# notice, and they go on as if nothing had been, in the middle of a large copy too.
+# Programs are stopped for 12 s, longer than any silence that counts as death, as by Ctrl-Z or a debugger:
+# others do not notice, and they go on as if nothing had been, in the middle of a large copy too.
 . "$(dirname "$0")/lib.sh"
 requires mount
 start_server

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # also: fuse looking
-# Bytes of a copy to the host are in place for whoever learns of its end, also when another thread's answer brought them.
+# Bytes of a copy to the host are in place for whoever learns of its end, also when another thread's answer
+# brought them.
 . "$(dirname "$0")/lib.sh"
 requires mount
 start_server

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # also: fuse
-# The tools that people point at a folder (cp, tar, grep, find, du, dd, rsync) come through the whole tree, with a program at work on it; and what cannot be
-# done there is refused with the error that /sys would give.
+# The tools that people point at a folder (cp, tar, grep, find, du, dd, rsync) come through the whole tree,
+# with a program at work on it; and what cannot be done there is refused with the error that /sys would give.
 . "$(dirname "$0")/lib.sh"
 requires mount python3
 start_server
@@ -23,7 +23,8 @@ files=$(find "$mnt" -type f | wc -l)
 cmp -s "$mnt/gpu0/name" "$work/copy/gpu0/name" || fail "the copied name differs"
 chmod -R u+w "$work/copy"
 tool tar -C "$mnt" -cf "$work/tree.tar" .
-[ "$(stat -c %s "$work/tree.tar")" -lt $((1 << 20)) ] || fail "the archive has $(stat -c %s "$work/tree.tar") bytes"
+[ "$(stat -c %s "$work/tree.tar")" -lt $((1 << 20)) ] ||
+	fail "the archive has $(stat -c %s "$work/tree.tar") bytes"
 [ "$(tar -xOf "$work/tree.tar" ./gpu0/name)" = "$(cat "$mnt/gpu0/name")" ] || fail "the archived name differs"
 tool grep -r "$(cat "$mnt/gpu0/uuid")" "$mnt"
 [ "$(grep -c . "$work/out")" -ge 2 ] || fail "grep found the uuid in $(cat "$work/out")"
@@ -39,7 +40,8 @@ tool cat "$mnt/ctl" "$mnt/servers/127.0.0.1/ctl"
 [ ! -s "$work/out" ] || fail "ctl has bytes"
 ! command -v rsync >/dev/null || tool rsync -a "$mnt/" "$work/synced"
 [ "$(find "$mnt" ! -path '*/sessions/*' -printf '%p %i %m %n\n' | sort | sha256sum)" = \
-	"$(find "$mnt" ! -path '*/sessions/*' -printf '%p %i %m %n\n' | sort | sha256sum)" ] || fail "numbers or modes change"
+	"$(find "$mnt" ! -path '*/sessions/*' -printf '%p %i %m %n\n' | sort | sha256sum)" ] ||
+		fail "numbers or modes change"
 
 tool python3 - "$mnt" <<'END'
 import errno, fcntl, mmap, os, select, socket, sys

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# The tree: every file that it must have, in its format, readable, not writable; folders list without the server.
+# The tree: every file that it must have, in its format, readable, not writable; folders list without the
+# server.
 . "$(dirname "$0")/lib.sh"
 requires mount
 start_server
@@ -55,12 +56,16 @@ between gpu0/pcie/width 1 32
 for file in pcie/replay ecc/corrected ecc/uncorrected minor_number; do
 	between gpu0/$file 0 4294967295
 done
-for file in serial:'[0-9A-Za-z]+' vbios_version:'[0-9A-Za-z.]+' ecc/mode:'enabled|disabled' mode:'shared|exclusive|prohibited'; do
+for file in serial:'[0-9A-Za-z]+' vbios_version:'[0-9A-Za-z.]+' ecc/mode:'enabled|disabled' \
+	mode:'shared|exclusive|prohibited'
+do
 	[ ! -e "$mnt/gpu0/${file%%:*}" ] || value "gpu0/${file%%:*}" "${file#*:}"
 done
-[ ! -e "$mnt/gpu0/sessions" ] || ! grep -vqE '^[0-9]+ ([0-9]+|-) .+$' "$mnt/gpu0/sessions" || fail "sessions: $(cat "$mnt/gpu0/sessions")"
+[ ! -e "$mnt/gpu0/sessions" ] || ! grep -vqE '^[0-9]+ ([0-9]+|-) .+$' "$mnt/gpu0/sessions" ||
+	fail "sessions: $(cat "$mnt/gpu0/sessions")"
 if [ "$driver" = soft ]; then
-	[ "$(cat "$mnt/gpu0/mode")" = shared ] && [ "$(cat "$mnt/gpu0/minor_number")" = 0 ] || fail "mode or minor_number"
+	[ "$(cat "$mnt/gpu0/mode")" = shared ] && [ "$(cat "$mnt/gpu0/minor_number")" = 0 ] ||
+		fail "mode or minor_number"
 	for file in temperature power clocks pcie ecc utilization serial; do
 		[ ! -e "$mnt/gpu0/$file" ] || fail "a software device has no $file"
 	done
@@ -70,9 +75,11 @@ else
 	done
 fi
 total=$(cat "$mnt/gpu0/memory/total")
-[ "$total" = "$(($(cat "$mnt/gpu0/memory/used") + $(cat "$mnt/gpu0/memory/free")))" ] || fail "used and free are not total"
+[ "$total" = "$(($(cat "$mnt/gpu0/memory/used") + $(cat "$mnt/gpu0/memory/free")))" ] ||
+	fail "used and free are not total"
 grep -q '^Model: 	*[^ ]' "$mnt/gpu0/information" || fail "information: $(cat "$mnt/gpu0/information")"
-[ "$(readlink -f "$mnt/by-uuid/$(cat "$mnt/gpu0/uuid")")" = "$mnt/gpu0" ] || fail "by-uuid does not lead to gpu0"
+[ "$(readlink -f "$mnt/by-uuid/$(cat "$mnt/gpu0/uuid")")" = "$mnt/gpu0" ] ||
+	fail "by-uuid does not lead to gpu0"
 [ -d "$mnt/servers" ] && [ -d "$mnt/stats" ] || fail "servers/ or stats/ is missing"
 for server_dir in "$mnt"/servers/*; do
 	grep -q . "$server_dir/status" || fail "${server_dir##*/} has no status"
@@ -85,7 +92,8 @@ while read -r file; do
 	at_most 5 cat "$file" >"$work/whole" || fail "$file cannot be read"
 	at_most 5 dd if="$file" bs=1 status=none of="$work/pieces" || fail "$file cannot be read in pieces"
 	case $file in
-	*/stats/* | */memory/* | */utilization/* | */temperature/* | */power/* | */clocks/* | */pcie/* | */sessions* | */rtt_us | */status.json) ;;
+	*/stats/* | */memory/* | */utilization/* | */temperature/* | */power/* | */clocks/* | */pcie/*) ;;
+	*/sessions* | */rtt_us | */status.json) ;;
 	*) cmp -s "$work/whole" "$work/pieces" || fail "$file reads differently in pieces" ;;
 	esac
 done < <(find "$mnt" -type f ! -name ctl)

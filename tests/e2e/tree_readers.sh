@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # limit: 90
-# Sixteen readers walk the whole tree while sessions come and go and the server dies and returns: every file gives its value or a documented error, nothing hangs, and
-# listing everything stays quick.
+# Sixteen readers walk the whole tree while sessions come and go and the server dies and returns: every file
+# gives its value or a documented error, nothing hangs, and listing everything stays quick.
 . "$(dirname "$0")/lib.sh"
 requires mount
 start_server
@@ -20,7 +20,10 @@ reader() # NUMBER: until $work/stop is there
 			*'No such file'* | *'Input/output error'* | *'Is a directory'*) ;;
 			*) echo "$f: $e" >>"$work/strange.$1" ;;
 			esac
-		done < <(at_most 5 find "$mnt" -type f ! -name ctl 2>/dev/null; [ $? != 124 ] || echo "$mnt/a listing that did not end" >>"$work/strange.$1")
+		done < <(
+			at_most 5 find "$mnt" -type f ! -name ctl 2>/dev/null
+			[ $? != 124 ] || echo "$mnt/a listing that did not end" >>"$work/strange.$1"
+		)
 	done
 	echo "$n" >"$work/read.$1"
 }

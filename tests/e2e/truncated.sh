@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# A real session's records are recorded and then replayed, each with its head cut to every shorter length, and the stream cut at many places: each time the
-# session ends, with one line in the log when the record was bad, and the server goes on.
+# A real session's records are recorded and then replayed, each with its head cut to every shorter length,
+# and the stream cut at many places: each time the session ends, with one line in the log when the record was
+# bad, and the server goes on.
 . "$(dirname "$0")/lib.sh"
 requires mount python3
 start_server

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# umount while a program uses the mount fails and names the program, which goes on; --lazy takes the mount away and the program still goes on; the daemon
-# ends after it.
+# umount while a program uses the mount fails and names the program, which goes on; --lazy takes the mount
+# away and the program still goes on; the daemon ends after it.
 . "$(dirname "$0")/lib.sh"
 requires mount
 start_server

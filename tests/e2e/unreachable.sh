@@ -1,11 +1,13 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# A mount of a server that is not there fails within five seconds, with one line that names host, port and a remedy, and leaves nothing behind.
+# A mount of a server that is not there fails within five seconds, with one line that names host, port and a
+# remedy, and leaves nothing behind.
 . "$(dirname "$0")/lib.sh"
 requires mount python3
 [ "$sanitizer" != tsan ] || unsanitized "getaddrinfo_a has threads that libtsan does not know"
 
-# A port where nobody listens, one where somebody accepts and never answers, a name that does not exist, somebody else's protocol.
+# A port where nobody listens, one where somebody accepts and never answers, a name that does not exist,
+# somebody else's protocol.
 mkdir "$mnt"
 try() # ADDRESS PATTERN...
 {
@@ -23,7 +25,11 @@ try() # ADDRESS PATTERN...
 	within 2 no_daemon || fail "$address left a daemon"
 }
 
-free_port=$(python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')
+free_port=$(python3 -c '
+import socket
+s = socket.socket()
+s.bind(("127.0.0.1", 0))
+print(s.getsockname()[1])')
 try "127.0.0.1:$free_port" 127.0.0.1 "$free_port"
 try "nowhere.invalid:9710" nowhere.invalid 9710
 

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # also: fuse looking two
-# A wait behind nothing but a few bytes from the program's memory is the server's to wait; behind anything else it is the program's. What the bytes are for finds them.
+# A wait behind nothing but a few bytes from the program's memory is the server's to wait; behind anything
+# else it is the program's. What the bytes are for finds them.
 . "$(dirname "$0")/lib.sh"
 requires mount python3
 start_server
@@ -9,7 +10,8 @@ start_mount
 
 waits() # HOW COUNT: of cuStreamSynchronize; one of each two that the program makes is behind a kernel
 {
-	timeout -k 2 60 "$bin/scudafs" run --mount "$mnt" --stats="$work/stats.json" -- "$progs/weights" "$1" >"$work/out" || fail "weights $1"
+	timeout -k 2 60 "$bin/scudafs" run --mount "$mnt" --stats="$work/stats.json" -- "$progs/weights" \
+		"$1" >"$work/out" || fail "weights $1"
 	grep -q right "$work/out" || fail "weights $1: $(cat "$work/out")"
 	python3 -c 'import json, sys
 waits = json.load(open(sys.argv[1]))["waits"].get("cuStreamSynchronize", 0)

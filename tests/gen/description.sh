@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # The description against NVIDIA's cuda.h 13.0, where a toolkit is installed: every prototype, every struct's
-# size and offsets, every constant, and the set of exports against the toolkit's stub library; of the functions
-# for graphics and video, which that has not, against what their headers declare.
+# size and offsets, every constant, and the set of exports against the toolkit's stub library; of the
+# functions for graphics and video, which that has not, against what their headers declare.
 set -eu
 cd "$(dirname "$0")/../.."
 gen=${B:-build}/gen

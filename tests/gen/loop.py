@@ -157,7 +157,8 @@ def absent_codecs(out):
     for name, p, sent in describe.codecs(calls):
         const, other = ("const ", "") if sent else ("", "const ")
         client, server = (f"CUresult put_{name}", "get") if sent else (f"void get_{name}", "put")
-        out.append(f"{client}(struct call *c, {const}{p.type} *p)\n{{\n\t(void)c;\n\t(void)p;\n\tabort();\n}}")
+        out.append(f"{client}(struct call *c, {const}{p.type} *p)\n"
+                   "{\n\t(void)c;\n\t(void)p;\n\tabort();\n}")
         head = f"void exec_{server}_{name}(struct exec *x, {other}{p.type} *p)"
         out.append(f"{head};\n{head}\n{{\n\t(void)x;\n\t(void)p;\n\tabort();\n}}")
 

@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # limit: 1500
-# What comes from outside, in every parser, under the address and undefined-behaviour sanitizers, FUZZ_MINUTES (10) long:
-# sessions whose frames are damaged on their way, in clear and inside of TLS's stream, monitor connections, and programs
-# that attack the mount by the memory that they share with it; then the units that throw garbage at one parser each.
-# FUZZ_FIRST (the hour that it is) is the first seed. Nothing crashes, hangs, or is reported by a sanitizer.
+# What comes from outside, in every parser, under the address and undefined-behaviour sanitizers,
+# FUZZ_MINUTES (10) long: sessions whose frames are damaged on their way, in clear and inside of TLS's
+# stream, monitor connections, and programs that attack the mount by the memory that they share with it; then
+# the units that throw garbage at one parser each. FUZZ_FIRST (the hour that it is) is the first seed.
+# Nothing crashes, hangs, or is reported by a sanitizer.
 . "$(dirname "$0")/../e2e/lib.sh"
 requires mount python3 make
 minutes=${FUZZ_MINUTES:-10}
@@ -14,7 +15,8 @@ asan=$B-asan # check-asan's
 reports=$work/reports
 mkdir "$reports"
 {
-	flock Makefile make -s -j2 B="$asan" SAN=address,undefined CFLAGS='-O1 -g' NVCC= tests || fail "the build"
+	flock Makefile make -s -j2 B="$asan" SAN=address,undefined CFLAGS='-O1 -g' NVCC= tests ||
+		fail "the build"
 } >"$work/build.log" 2>&1
 export B=$asan SLOW=4 CK_TIMEOUT_MULTIPLIER=8
 export ASAN_OPTIONS=log_path=$reports/asan:detect_leaks=0
@@ -28,7 +30,8 @@ clean() # WHAT: no report was written meanwhile
 end=$(($(now_ms) + minutes * 60000))
 first=$seed
 while [ "$(now_ms)" -lt "$end" ]; do
-	MANGLE_FIRST=$seed MANGLE_ROUNDS=1 tests/e2e/mangled.sh >"$work/one" 2>&1 || fail "mangled.sh, MANGLE_FIRST=$seed: $(tail -n 20 "$work/one")"
+	MANGLE_FIRST=$seed MANGLE_ROUNDS=1 tests/e2e/mangled.sh >"$work/one" 2>&1 ||
+		fail "mangled.sh, MANGLE_FIRST=$seed: $(tail -n 20 "$work/one")"
 	clean "mangled.sh, MANGLE_FIRST=$seed"
 	HOSTILE_SEED=$((seed * 1000)) HOSTILE_SECONDS=20 tests/e2e/hostile.sh >"$work/one" 2>&1 ||
 		fail "hostile.sh, HOSTILE_SEED=$((seed * 1000)): $(tail -n 20 "$work/one")"

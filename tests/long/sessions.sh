@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # limit: 3600
-# SESSIONS (10000) short sessions of one mount, some of them killed: neither the daemon nor the server's listener and
-# monitor grow by them. The first fifth fills what they keep.
+# SESSIONS (10000) short sessions of one mount, some of them killed: neither the daemon nor the server's
+# listener and monitor grow by them. The first fifth fills what they keep.
 . "$(dirname "$0")/../e2e/lib.sh"
 requires mount
 sessions=${SESSIONS:-10000}
@@ -17,7 +17,8 @@ memory() # of daemon, listener and monitor: KiB each
 }
 some() # COUNT
 {
-	at_most 3000 "$bin/scudafs" run --mount "$mnt" -- "$progs/sessions" "$1" >"$work/sessions.out" 2>&1 || fail "$(cat "$work/sessions.out")"
+	at_most 3000 "$bin/scudafs" run --mount "$mnt" -- "$progs/sessions" "$1" >"$work/sessions.out" 2>&1 ||
+		fail "$(cat "$work/sessions.out")"
 	within 10 no_sessions || fail "sessions are left: $(sessions | wc -w)"
 }
 some $((sessions / 5))

@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # limit: 1500
-# Twenty minutes of mixed load: steady workers whose every result is checked, programs that are killed in the middle of copies, sessions that are killed,
-# garbage to the port, and now and then the server itself. No hang, no wrong result, nothing left: descriptors, processes and memory are as before.
+# Twenty minutes of mixed load: steady workers whose every result is checked, programs that are killed in the
+# middle of copies, sessions that are killed, garbage to the port, and now and then the server itself. No
+# hang, no wrong result, nothing left: descriptors, processes and memory are as before.
 . "$(dirname "$0")/../e2e/lib.sh"
 requires mount python3
 start_server
@@ -28,7 +29,8 @@ while [ "$(now_ms)" -lt "$end" ]; do
 	expect c$round 30 copying
 	kill -KILL "${pid[c$round]}"
 	case $((round % 5)) in
-	1) at_most 100 python3 "$top/tests/e2e/progs/garbage.py" "${address##*:}" >"$work/count" || fail "garbage: $(cat "$work/count")" ;;
+	1) at_most 100 python3 "$top/tests/e2e/progs/garbage.py" "${address##*:}" >"$work/count" ||
+		fail "garbage: $(cat "$work/count")" ;;
 	2)
 		start_program d$round block
 		expect d$round 30 blocking
@@ -55,7 +57,8 @@ while [ "$(now_ms)" -lt "$end" ]; do
 	rm -f "$work"/*.in
 done
 within 10 no_sessions || fail "sessions are left: $(sessions)"
-[ "$(descriptors)" -le $((before + 2)) ] || fail "the daemon's descriptors: $before before, $(descriptors) after"
+[ "$(descriptors)" -le $((before + 2)) ] ||
+	fail "the daemon's descriptors: $before before, $(descriptors) after"
 memory_back()
 {
 	[ "$(run_program meminfo | cut -d' ' -f1)" -ge $((free_before - (64 << 20))) ]

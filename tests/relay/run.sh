@@ -1,7 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# The daemon against a fake server: every operation of the session node, then every way in which a party can go away. No shim, no real server.
-# Usage: tests/relay/run.sh [DIR]: DIR has bin/scudafs (default build). Exit 77: no /dev/fuse here.
+# The daemon against a fake server: every operation of the session node, then every way in which a party can
+# go away. No shim, no real server. Usage: tests/relay/run.sh [DIR]: DIR has bin/scudafs (default build).
+# Exit 77: no /dev/fuse here.
 set -u
 cd "$(dirname "$0")/../.." || exit 1
 dir=${1:-build}
@@ -36,9 +37,23 @@ $cc -std=gnu11 -O2 -D_GNU_SOURCE -I. tests/relay/fake.c wire/msg.c -o "$tmp/fake
 $cc -std=gnu11 -O2 -D_GNU_SOURCE -I. tests/relay/client.c -o "$tmp/client" -lpthread || exit 1
 client() { timeout 60 "$tmp/client" "$mnt/ctl" "$@"; }
 # the same in the background, without a helper in between: its process id is in $c
-waiting() { "$tmp/client" "$mnt/ctl" "$@" >"$tmp/out" & c=$!; until_true bash -c "[ -n \"\$(ls '$mnt/sessions' 2>&1)\" ]"; sleep 0.2; }
+waiting()
+{
+	"$tmp/client" "$mnt/ctl" "$@" >"$tmp/out" &
+	c=$!
+	until_true bash -c "[ -n \"\$(ls '$mnt/sessions' 2>&1)\" ]"
+	sleep 0.2
+}
 
-start_fake() { rm -f "$tmp/port"; "$tmp/fake" "${1:-0}" >"$tmp/port" & fake=$!; disown; until_true test -s "$tmp/port"; port=$(cat "$tmp/port"); }
+start_fake()
+{
+	rm -f "$tmp/port"
+	"$tmp/fake" "${1:-0}" >"$tmp/port" &
+	fake=$!
+	disown
+	until_true test -s "$tmp/port"
+	port=$(cat "$tmp/port")
+}
 start_daemon() {
 	SCUDAFS_LOG=info "$dir/bin/scudafs" mount -f "127.0.0.1:$port" "$mnt" 2>>"$log" & daemon=$!; disown
 	until_true test -e "$mnt/status" && return
@@ -52,17 +67,21 @@ start_fake; kill -9 "$fake"; wait "$fake" 2>/dev/null
 s=$(date +%s%N)
 out=$("$dir/bin/scudafs" mount "127.0.0.1:$port" "$mnt" 2>&1 </dev/null); r=$?
 ms=$((($(date +%s%N) - s) / 1000000))
-check "mount of nobody fails with words in $ms ms: $out" test $r -ne 0 -a -n "$out" -a $ms -lt $((5000 * ${SLOW:-1}))
+check "mount of nobody fails with words in $ms ms: $out" test $r -ne 0 -a -n "$out" -a $ms \
+	-lt $((5000 * ${SLOW:-1}))
 check "nothing is mounted" bash -c "! grep -q ' $mnt ' /proc/mounts"
 
 start_fake; start_daemon
 check "status is ready" status_is ready
 check "every file of the tree can be read" bash -c "find '$mnt' -type f ! -name ctl -exec cat {} + >/dev/null"
-check "sizes are true" bash -c "for f in '$mnt'/gpu0/*; do [ -d \$f ] || [ \$(stat -c %s \$f) = \$(wc -c <\$f) ] || exit 1; done"
+check "sizes are true" bash \
+	-c "for f in '$mnt'/gpu0/*; do [ -d \$f ] || [ \$(stat -c %s \$f) = \$(wc -c <\$f) ] || exit 1; done"
 check "writing a value is refused" bash -c "! echo x 2>/dev/null >'$mnt/gpu0/name'"
 check "a control character of the server is gone" bash -c "! grep -q \$'\\x1b' '$mnt/gpu1/name'"
-check "status.json is JSON" python3 -c "import json; d = json.load(open('$mnt/status.json')); assert d['gpu0']['memory']['total'] == 2**33"
-check "isatty and friends say no" python3 -c "import os; fd = os.open('$mnt/ctl', os.O_RDWR); assert not os.isatty(fd)"
+check "status.json is JSON" python3 \
+	-c "import json; assert json.load(open('$mnt/status.json'))['gpu0']['memory']['total'] == 2**33"
+check "isatty and friends say no" python3 \
+	-c "import os; fd = os.open('$mnt/ctl', os.O_RDWR); assert not os.isatty(fd)"
 check "a stray read finds nothing, a stray write is refused" python3 -c "
 import os
 fd = os.open('$mnt/ctl', os.O_RDWR)
@@ -89,7 +108,8 @@ expect "largest reply" right client reply 1048576
 expect upcalls 'upcalls: 500' client upcalls 500
 expect "batches in a wrong order" 'shuffle: 60' client shuffle 60
 expect "interrupted 25 times" "done after $(takes '0[.][5-9].') s, then done" client interrupt 500
-expect "a wait longer than TIME_PARK" "done after $(takes '([6-9]|1[0-9])[.]..') s, then done" client call 5 6000
+expect "a wait longer than TIME_PARK" "done after $(takes '([6-9]|1[0-9])[.]..') s, then done" client call 5 \
+	6000
 expect "BYE" "ESHUTDOWN after $(takes '0[.]..').*then ESHUTDOWN" client call 6
 expect "connection closed" "ECONNRESET after $(takes '0[.]..').*then ECONNRESET" client call 7
 expect "bad frame from the server" "EPROTO after $(takes '0[.]..').*then EPROTO" client call 8
@@ -117,7 +137,8 @@ for i in $(seq 20); do
 	"$tmp/client" "$mnt/ctl" download 1000000000 1048576 1048576 2 >/dev/null 2>&1 & b=$!
 	sleep 0.0$((RANDOM % 10)); kill -9 $a $b; wait $a $b 2>/dev/null
 done
-check "40 programs killed in the middle of a copy leave nothing" until_true bash -c "[ -z \"\$(ls '$mnt/sessions' 2>&1)\" ]"
+check "40 programs killed in the middle of a copy leave nothing" until_true bash \
+	-c "[ -z \"\$(ls '$mnt/sessions' 2>&1)\" ]"
 expect "echo still works" '^echo' client echo 100
 
 # ---- death of the server
@@ -160,5 +181,8 @@ check "a killed daemon ends a wait ($(cat "$tmp/out"))" test $((($(date +%s%N) -
 check "mounting over the stale mount works $(cat "$tmp/err")" status_is ready
 umount "$mnt" 2>/dev/null || fusermount3 -u "$mnt"
 check "umount" bash -c "! grep -q ' $mnt ' /proc/mounts"
-if grep -q -E "ThreadSanitizer|AddressSanitizer|LeakSanitizer|runtime error" "$log"; then bad "sanitizers are silent"; cp "$log" /tmp/relay-sanitizer.log; fi
+if grep -q -E "ThreadSanitizer|AddressSanitizer|LeakSanitizer|runtime error" "$log"; then
+	bad "sanitizers are silent"
+	cp "$log" /tmp/relay-sanitizer.log
+fi
 exit $failed

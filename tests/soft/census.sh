@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# What nvcc makes of everything that CUDA's headers declare for device code, one kernel for each function, and how much of it the software device has.
-# It covers all but what census/known.txt lists. ARCHES="75 80 90 120" takes minutes; by default one.
+# What nvcc makes of everything that CUDA's headers declare for device code, one kernel for each function,
+# and how much of it the software device has. It covers all but what census/known.txt lists. ARCHES="75 80 90
+# 120" takes minutes; by default one.
 # limit: 240
 set -u
 cd "$(dirname "$0")/../.." || exit 1

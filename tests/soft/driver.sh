@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# The driver side of the software device: its table of memory, its reading of images, and what its API does beyond the recorded answers.
+# The driver side of the software device: its table of memory, its reading of images, and what its API does
+# beyond the recorded answers.
 # limit: 300
 set -u -o pipefail
 cd "$(dirname "$0")/../.." || exit 1
@@ -17,15 +18,23 @@ cc=(${CC:-gcc} -std=gnu11 -O1 -g -Wall -Wextra "${san[@]}" -D_GNU_SOURCE -I. -I"
 
 "${cc[@]}" -o "$work/table" tests/soft/driver/table.c server/soft/memory.c server/soft/shadow.c wire/log.c &&
 "${cc[@]}" -o "$work/images" tests/soft/driver/images.c server/soft/image.c wire/log.c -llz4 -lzstd &&
-"${cc[@]}" -o "$work/mutate_images" tests/soft/driver/mutate_images.c tests/soft/mutate.c wire/image.c "$B/lib/libscuda-soft.so" \
+"${cc[@]}" -o "$work/mutate_images" tests/soft/driver/mutate_images.c tests/soft/mutate.c wire/image.c \
+	"$B/lib/libscuda-soft.so" \
 	-llz4 -lzstd -Wl,-rpath,"$(cd "$B/lib" && pwd)" &&
-"${cc[@]}" -o "$work/cluster" tests/soft/driver/cluster.c "$B/lib/libscuda-soft.so" -Wl,-rpath,"$(cd "$B/lib" && pwd)" &&
-"${cc[@]}" -o "$work/linking" tests/soft/driver/linking.c "$B/lib/libscuda-soft.so" -Wl,-rpath,"$(cd "$B/lib" && pwd)" &&
-"${cc[@]}" -o "$work/limits" tests/soft/driver/limits.c "$B/lib/libscuda-soft.so" -Wl,-rpath,"$(cd "$B/lib" && pwd)" &&
-"${cc[@]}" -o "$work/shared" tests/soft/driver/shared.c "$B/lib/libscuda-soft.so" -Wl,-rpath,"$(cd "$B/lib" && pwd)" &&
-"${cc[@]}" -o "$work/features" tests/soft/driver/features.c "$B/lib/libscuda-soft.so" -Wl,-rpath,"$(cd "$B/lib" && pwd)" || exit 1
+"${cc[@]}" -o "$work/cluster" tests/soft/driver/cluster.c "$B/lib/libscuda-soft.so" \
+	-Wl,-rpath,"$(cd "$B/lib" && pwd)" &&
+"${cc[@]}" -o "$work/linking" tests/soft/driver/linking.c "$B/lib/libscuda-soft.so" \
+	-Wl,-rpath,"$(cd "$B/lib" && pwd)" &&
+"${cc[@]}" -o "$work/limits" tests/soft/driver/limits.c "$B/lib/libscuda-soft.so" \
+	-Wl,-rpath,"$(cd "$B/lib" && pwd)" &&
+"${cc[@]}" -o "$work/shared" tests/soft/driver/shared.c "$B/lib/libscuda-soft.so" \
+	-Wl,-rpath,"$(cd "$B/lib" && pwd)" &&
+"${cc[@]}" -o "$work/features" tests/soft/driver/features.c "$B/lib/libscuda-soft.so" \
+	-Wl,-rpath,"$(cd "$B/lib" && pwd)" || exit 1
 bad=0
-for t in table images "mutate_images ${MUTATE_COUNT:-20000}" features linking limits shared cluster "cluster 7.5"; do
+for t in table images "mutate_images ${MUTATE_COUNT:-20000}" features linking limits shared cluster \
+	"cluster 7.5"
+do
 	# shellcheck disable=SC2086
 	timeout 100 "$work"/$t || { echo "FAIL: $t: status $?"; bad=1; }
 done

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# The PTX engine without the driver around it: instruction conformance in each build of the vector handlers, mutated texts, and, where nvcc is there,
-# kernels compiled from tests/soft/engine/kernels.cu.
+# The PTX engine without the driver around it: instruction conformance in each build of the vector handlers,
+# mutated texts, and, where nvcc is there, kernels compiled from tests/soft/engine/kernels.cu.
 # limit: 300
 set -eu
 cd "$(dirname "$0")/../.."
@@ -13,13 +13,15 @@ case $B in
 *asan*) san=-fsanitize=address,undefined ;;
 *tsan*) san=-fsanitize=thread ;;
 esac
-objects=$(ls "$B"/obj/server/soft/{check*,shadow,ptx_*,ir_*,decode*,exec_*,handlers_pick,handlers.sse2,handlers.avx2,handlers.avx512,engine,printf,builtin,fault,memory}.o)
+objects=$(cd "$B/obj/server/soft" && ls {check*,shadow,ptx_*,ir_*,decode*,exec_*,engine,printf,builtin}.o \
+	{fault,memory,handlers_pick,handlers.sse2,handlers.avx2,handlers.avx512}.o | sed "s|^|$PWD/|")
 build() # PROGRAM SOURCE...
 {
 	local out=$tmp/$1
 	shift
 	# shellcheck disable=SC2086
-	${CC:-gcc} -std=gnu11 -D_GNU_SOURCE -O1 -g -Wall -Wextra $san -frounding-math -ffp-contract=off -fno-builtin-fma -I. -o "$out" "$@" tests/soft/engine/no_texture.c $objects \
+	${CC:-gcc} -std=gnu11 -D_GNU_SOURCE -O1 -g -Wall -Wextra $san -frounding-math -ffp-contract=off \
+		-fno-builtin-fma -I. -o "$out" "$@" tests/soft/engine/no_texture.c $objects \
 		"$B/obj/wire/log.o" -lm -lpthread
 }
 device="tests/soft/engine/device_soft.c tests/soft/engine/golden.c"

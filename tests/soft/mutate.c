@@ -15,9 +15,12 @@
 
 enum {
 	GROWTH_MB = 512, /* of the process above what it had after the first inputs */
-	PEAK_MB = 2048, /* at any time; two copies of the largest image that is accepted, and the sanitizer's own */
+	/* at any time; two copies of the largest image that is accepted, and the sanitizer's own */
+	PEAK_MB = 2048,
 	WARM = 64,
-	ASLEEP = 120, /* seconds of the clock: a wait without an end uses no processor time, and a busy machine gives little */
+	/* seconds of the clock: a wait without an end uses no processor time, and a busy machine gives
+	 * little */
+	ASLEEP = 120,
 };
 /* What 48 MiB of text in 2 KiB of an image take to read, with a sanitizer, is one. */
 #define SECONDS 3.0
@@ -70,7 +73,8 @@ static void too_long(int sig)
 {
 	(void)sig;
 	char line[128];
-	int n = snprintf(line, sizeof line, "FAILED input %llu takes more than %.1f s of the processor or %d s of time\n",
+	int n = snprintf(line, sizeof line,
+			"FAILED input %llu takes more than %.1f s of the processor or %d s of time\n",
 		(unsigned long long)*current, SECONDS, ASLEEP);
 	if (write(STDOUT_FILENO, line, (size_t)n) == n)
 		abort(); /* with a core, or a debugger's place */
@@ -100,7 +104,8 @@ struct rounds rounds_begin(const char *what)
 		printf("FAILED %s cannot be written\n", last);
 		exit(1);
 	}
-	void *p = mmap(NULL, 8, PROT_READ | PROT_WRITE, fd < 0 ? MAP_PRIVATE | MAP_ANONYMOUS : MAP_SHARED, fd, 0);
+	void *p = mmap(NULL, 8, PROT_READ | PROT_WRITE, fd < 0 ? MAP_PRIVATE | MAP_ANONYMOUS : MAP_SHARED, fd,
+			0);
 	if (p == MAP_FAILED)
 		exit(1);
 	current = p;
@@ -144,7 +149,8 @@ void rounds_end(struct rounds *r, bool accepted)
 	if (n < WARM) {
 		r->before = resident_mb();
 	} else if (n % 16 == 0 && resident_mb() > r->before + GROWTH_MB) {
-		printf("FAILED input %llu: %ld MiB in use, %ld before\n", (unsigned long long)*current, resident_mb(),
+		printf("FAILED input %llu: %ld MiB in use, %ld before\n", (unsigned long long)*current,
+				resident_mb(),
 			r->before);
 		exit(1);
 	}
@@ -159,6 +165,7 @@ void rounds_report(const struct rounds *r, const char *of)
 		printf("FAILED %ld MiB at most\n", peak);
 		exit(1);
 	}
-	printf("%u damaged %s, %u of them loaded and ran or failed as they should; %.0f ms at most, %ld MiB now, %ld at most\n",
+	printf("%u damaged %s, %u of them loaded and ran or failed as they should; %.0f ms at most, "
+			"%ld MiB now, %ld at most\n",
 		r->count, of, r->accepted, r->longest * 1e3, resident_mb(), peak);
 }

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-# What softcheck.sh needs: softcheck.py fatbin FILE SM:TEXT... writes a fat binary (an empty TEXT: machine code);
-# softcheck.py damage PROGRAM FILE COUNT runs PROGRAM on COUNT damaged copies of FILE: it must say something and end.
+# What softcheck.sh needs: softcheck.py fatbin FILE SM:TEXT... writes a fat binary (an empty TEXT: machine
+# code); softcheck.py damage PROGRAM FILE COUNT runs PROGRAM on COUNT damaged copies of FILE: it must say
+# something and end.
 import random
 import struct
 import subprocess
@@ -11,11 +12,13 @@ def entry(sm, text):
     payload = text if text else b"\x7fELF\0.text.kernel\0"
     payload += b"\0" * (8 - len(payload) % 8)
     kind = 1 if text else 2
-    return struct.pack("<HHIQIIHHIIIQQQ", kind, 0x101, 64, len(payload), 0, 0, 0, 0, sm, 0, 0, 0x11, 0, 0) + payload
+    return struct.pack("<HHIQIIHHIIIQQQ", kind, 0x101, 64, len(payload), 0, 0, 0, 0, sm, 0, 0, 0x11, 0,
+                       0) + payload
 
 
 def fatbin(path, entries):
-    body = b"".join(entry(int(e.split(":", 1)[0]), open(e.split(":", 1)[1], "rb").read() if e.split(":", 1)[1] else b"")
+    body = b"".join(entry(int(e.split(":", 1)[0]), open(e.split(":", 1)[1], "rb").read()
+                          if e.split(":", 1)[1] else b"")
                     for e in entries)
     with open(path, "wb") as f:
         f.write(struct.pack("<IHHQ", 0xBA55ED50, 1, 16, len(body)) + body)
@@ -44,7 +47,8 @@ def damage(program, path, count):
         if code not in (0, 1, 2) or b"Sanitizer" in run.stderr or b"runtime error" in run.stderr:
             sys.exit(f"copy {i} of {path}: status {code}: {run.stderr.decode(errors='replace')[:3000]}")
         seen[code] = seen.get(code, 0) + 1
-    print(f"{count} damaged copies of {path.rsplit('/', 1)[-1]}: " + ", ".join(f"{n} x {c}" for c, n in sorted(seen.items())))
+    print(f"{count} damaged copies of {path.rsplit('/', 1)[-1]}: " +
+          ", ".join(f"{n} x {c}" for c, n in sorted(seen.items())))
 
 
 if sys.argv[1] == "fatbin":

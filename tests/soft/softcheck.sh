@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # limit: 120
-# scuda-softcheck: texts, fat binaries and object files with and without what the device lacks; what is no code; damage.
+# scuda-softcheck: texts, fat binaries and object files with and without what the device lacks; what is no
+# code; damage.
 . "$(dirname "$0")/../e2e/lib.sh"
 requires python3 objcopy
 py=$top/tests/soft/softcheck.py

@@ -206,7 +206,8 @@ START_TEST(test_slow_reader)
 	get(in, 4);
 	for (unsigned i = 0; i < COUNT; i++) {
 		get(in, MIB);
-		/* Not each byte: a writer waits no longer than TIME_PARK, which a sanitizer would use up here. */
+		/* Not each byte: a writer waits no longer than TIME_PARK, which a sanitizer would use up
+		 * here. */
 		size_t at = 0;
 		while (at < MIB && in[at] == i)
 			at += 1021;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Memory shared by a program and its mount, both ends in one process, without FUSE: the shim's channel against a
- * relay whose server is ours. Both ends use one mapping, so that the thread sanitizer sees what they share. Then
- * a program that writes garbage there. */
+/* Memory shared by a program and its mount, both ends in one process, without FUSE: the shim's channel
+ * against a relay whose server is ours. Both ends use one mapping, so that the thread sanitizer sees what
+ * they share. Then a program that writes garbage there. */
 #include <arpa/inet.h>
 #include <check.h>
 #include <errno.h>
@@ -19,7 +19,8 @@
 #include "wire/fds.h"
 #include "wire/ring.h"
 
-/* The program's mapping is the mount's: the only one that there is. Of the channel it maps all, of the arena parts. */
+/* The program's mapping is the mount's: the only one that there is. Of the channel it maps all, of the arena
+ * parts. */
 static void *one_mmap(void *at, size_t n, int prot, int flags, int fd, off_t off)
 {
 	unsigned long from = 0;
@@ -273,12 +274,14 @@ static bool serve_record(const struct frame *f, uint32_t *count)
 	}
 	striped += f->flags & FRAME_STRIPED ? 1 : 0;
 	bulk_sum += sum;
-	wrong += f->seq != ++records || w.thread != f->thread || w.thread > THREADS || w.count != ++count[w.thread];
+	wrong += f->seq != ++records || w.thread != f->thread || w.thread > THREADS ||
+			w.count != ++count[w.thread];
 	if (f->kind != FRAME_WAIT)
 		return true;
 	for (uint64_t at = 0; at < w.data; at += CHUNK) {
 		uint64_t n = w.data - at < CHUNK ? w.data - at : CHUNK;
-		put((struct frame){.kind = FRAME_DATA, .ctx = w.transfer, .seq = at, .bulk_len = n}, pattern + at, n);
+		put((struct frame){.kind = FRAME_DATA, .ctx = w.transfer, .seq = at, .bulk_len = n},
+				pattern + at, n);
 	}
 	put((struct frame){.kind = FRAME_REPLY, .seq = f->seq, .head_len = 1, .bulk_len = w.answer},
 		pattern, 1 + w.answer);
@@ -290,7 +293,8 @@ static void meet_second(void)
 {
 	struct frame f;
 	struct preamble p;
-	put((struct frame){.kind = FRAME_SECOND, .seq = offer ? token.word[0] : 0, .ctx = offer ? token.word[1] : 0},
+	put((struct frame){.kind = FRAME_SECOND, .seq = offer ? token.word[0] : 0,
+			.ctx = offer ? token.word[1] : 0},
 		NULL, 0);
 	if (!offer)
 		return;
@@ -345,7 +349,8 @@ static void setup(void)
 	snprintf(path, sizeof path, "%s/sessions", folder);
 	ck_assert_int_eq(mkdir(path, 0700), 0);
 	rendezvous_init(folder);
-	struct relay_options options = {.id = relay_new_id(), .address = address, .pid = getpid(), .uid = getuid(),
+	struct relay_options options = {.id = relay_new_id(), .address = address, .pid = getpid(),
+			.uid = getuid(),
 		.connections = CONNECTIONS_TWO};
 	op_init(&o, NULL, 0);
 	relay_create(&options, &o.q);
@@ -384,17 +389,20 @@ static void teardown(void)
 static void fill(struct record *r, uint8_t *bytes, enum frame_kind kind, const struct wish *w)
 {
 	memcpy(bytes + sizeof(struct frame), w, sizeof *w);
-	*r = (struct record){.bytes = bytes, .head_len = sizeof *w, .kind = (uint8_t)kind, .thread = w->thread};
+	*r = (struct record){.bytes = bytes, .head_len = sizeof *w, .kind = (uint8_t)kind,
+			.thread = w->thread};
 }
 
-static void place(void *to, uint64_t offset, const void *p, size_t n) { memcpy((uint8_t *)to + offset, p, n); }
+static void place(void *to, uint64_t offset, const void *p,
+		size_t n) { memcpy((uint8_t *)to + offset, p, n); }
 
 /* The sum of the bulk bytes that were sent; UINT64_MAX: something was wrong. */
 static uint64_t exchange(uint32_t thread, unsigned rounds)
 {
 	static const uint64_t answers[] = {0, 100, 4000, 16000, 16300, 60000, 200000, LIMIT_REPLY - 1};
 	static const uint64_t transfers[] = {1, 300, 65536, 300001, LIMIT_REPLY, sizeof pattern};
-	static const size_t bulks[] = {0, 0, 0, 10, 4000, 32768, 100000, 131072, 131073, 700000, 1 << 20, sizeof pattern};
+	static const size_t bulks[] = {0, 0, 0, 10, 4000, 32768, 100000, 131072, 131073, 700000, 1 << 20,
+			sizeof pattern};
 	uint8_t bytes[sizeof(struct frame) + sizeof(struct wish)], *own = malloc(sizeof pattern), *to = own;
 	uint64_t to_at = 0;
 	uint8_t *seen = arena_alloc(sizeof pattern, &to_at);
@@ -416,11 +424,14 @@ static uint64_t exchange(uint32_t thread, unsigned rounds)
 			w.transfer = thread * 100000 + i;
 			fill(&r, bytes, FRAME_WAIT, &w);
 			memset(to, 0, w.data);
-			e = channel_wait_data(&r, w.transfer, w.data, direct ? to_at : 0, place, to, &got, &a);
+			e = channel_wait_data(&r, w.transfer, w.data, direct ? to_at : 0, place, to, &got,
+					&a);
 			if (e == -ENOTSUP || e == -EAGAIN) {
 				e = e == -ENOTSUP ? channel_send(&r) : 0;
 				for (long n; got < w.data && !e; got += n > 0 ? (uint64_t)n : 0) {
-					n = channel_read_data(w.transfer, got, to + got, w.data - got < LIMIT_REPLY ? w.data - got : LIMIT_REPLY);
+					n = channel_read_data(w.transfer, got, to + got,
+							w.data - got < LIMIT_REPLY ? w.data - got :
+							LIMIT_REPLY);
 					e = n < 0 && n != -EAGAIN ? (int)n : 0;
 				}
 				e = e ? e : channel_await(r.seq, 0, &a);
@@ -433,7 +444,8 @@ static uint64_t exchange(uint32_t thread, unsigned rounds)
 			r.bulk_len = bulk - (bulk > at ? at : 0);
 			r.bulk_at = at && r.bulk_len ? pinned_at + at : 0;
 			e = channel_wait(&r, w.answer, &a);
-			wrong += !e && (a.frame.seq != r.seq || a.frame.bulk_len != w.answer || *a.head != *pattern ||
+			wrong += !e && (a.frame.seq != r.seq || a.frame.bulk_len != w.answer ||
+					*a.head != *pattern ||
 				memcmp(a.bulk, pattern + 1, w.answer));
 			channel_taken();
 		} else {
@@ -791,16 +803,19 @@ START_TEST(test_garbage)
 		uint64_t word = (uint64_t)rand_r(&seed) << (rand_r(&seed) % 40);
 		uint64_t given = atomic_load(&ring.control->given);
 		if (i % 80 == 0 && given < RING_BULKS) {
-			*ring_bulk_at(ring.memory, given) = (struct ring_bulk){.batch = 1 + (i + 49) / 50, .at = word % 4096,
+			*ring_bulk_at(ring.memory, given) =
+					(struct ring_bulk){.batch = 1 + (i + 49) / 50, .at = word % 4096,
 				.len = word % 70000};
 			atomic_store(&ring.control->given, given + 1);
 		}
 		if (i % 50 == 0) {
-			struct ring_segment s = {.len = 40 + (uint32_t)rand_r(&seed) % 5000, .batch = 1 + i / 50,
+			struct ring_segment s = {.len = 40 + (uint32_t)rand_r(&seed) % 5000,
+					.batch = 1 + i / 50,
 				.slot = (uint8_t)(rand_r(&seed) % (RING_SLOTS + 2)), .seq = word % 4};
 			uint64_t head = atomic_load(&ring.control->head);
 			ring_copy_in(ring.memory, head, &s, sizeof s);
-			atomic_store(&ring.control->head, head + (i % 3 ? ring_bytes(s.len) : word % RING_BYTES));
+			atomic_store(&ring.control->head,
+					head + (i % 3 ? ring_bytes(s.len) : word % RING_BYTES));
 			ring_wake(i + 1);
 		}
 		/* Words, as the mount's loads and stores are not ours to order. */
@@ -828,7 +843,8 @@ START_TEST(test_descriptors)
 	for (unsigned sent = 0; sent <= 2; sent++)
 		for (unsigned asked = 0; asked <= FDS_MOST; asked++) {
 			ck_assert_int_eq(fds_send(pair[0], &c, 1, two, sent, 0), 0);
-			ck_assert_int_eq(fds_receive(pair[1], &d, 1, got, asked, 0), sent == asked ? 0 : -EPROTO);
+			ck_assert_int_eq(fds_receive(pair[1], &d, 1, got, asked, 0),
+					sent == asked ? 0 : -EPROTO);
 			ck_assert_int_eq(d, 7);
 			for (unsigned i = 0; i < sent && sent == asked; i++)
 				ck_assert_int_eq(close(got[i]), 0);

@@ -369,7 +369,8 @@ static void *reader(void *arg)
 
 START_TEST(both_ways)
 {
-	struct server s = {.behaviour = SERVE, .use_keys = _i % 2, .flags = _i < 2 ? 0 : PREAMBLE_PACK_ALWAYS};
+	struct server s = {.behaviour = SERVE, .use_keys = _i % 2,
+			.flags = _i < 2 ? 0 : PREAMBLE_PACK_ALWAYS};
 	struct side side[4];
 	pthread_t t[4];
 	struct stream *c;
@@ -426,7 +427,8 @@ static void *count_bytes(void *arg)
 	return NULL;
 }
 
-/* A sender that finds the link slow compresses by itself. The kernel's pacing of the socket stands for the link. */
+/* A sender that finds the link slow compresses by itself. The kernel's pacing of the socket stands for the
+ * link. */
 START_TEST(by_itself)
 {
 	static const unsigned rate = 40u << 20;
@@ -455,8 +457,8 @@ START_TEST(by_itself)
 }
 END_TEST
 
-/* Blocks that no honest peer sends: larger than their limits, larger compressed than not, nothing at all, rubbish
- * in place of LZ4, and LZ4 of more or of less than was announced (four and five times 'a'). */
+/* Blocks that no honest peer sends: larger than their limits, larger compressed than not, nothing at all,
+ * rubbish in place of LZ4, and LZ4 of more or of less than was announced (four and five times 'a'). */
 static const struct { uint32_t raw, wire; const char *bytes; size_t n; } blocks[] = {
 	{2u << 20, 2u << 20, "", 0},
 	{(64u << 10) + 1, 100, "", 0},

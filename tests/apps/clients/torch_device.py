@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# A stock PyTorch: the device is there, memory and copies work; its kernels are machine code, and the error says so.
+# A stock PyTorch: the device is there, memory and copies work; its kernels are machine code, and the error
+# says so.
 import torch
 
 assert torch.cuda.is_available(), "no device"

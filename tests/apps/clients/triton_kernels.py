@@ -31,7 +31,8 @@ def matmul(c, a, b, n, B: tl.constexpr):
     k = tl.arange(0, B)
     acc = tl.zeros((B, B), tl.float32)
     for s in range(0, n, B):
-        acc += tl.dot(tl.load(a + i[:, None] * n + s + k[None, :]), tl.load(b + (s + k)[:, None] * n + j[None, :]))
+        acc += tl.dot(tl.load(a + i[:, None] * n + s + k[None, :]),
+                      tl.load(b + (s + k)[:, None] * n + j[None, :]))
     tl.store(c + i[:, None] * n + j[None, :], acc)
 
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Attributes of launches and streams: programmatic dependent launch, priorities, domains; parameters of 4 and 32 KiB; grids as
- * large as they may be; what refuses a launch. */
+/* Attributes of launches and streams: programmatic dependent launch, priorities, domains; parameters of 4 and
+ * 32 KiB; grids as large as they may be; what refuses a launch. */
 #include "check.h"
 
 #define HEAD ".version 8.1\n.target sm_90\n.address_size 64\n"
@@ -9,7 +9,8 @@
 static const char hopper[] =
 	HEAD
 	".visible .entry first(.param .u64 p, .param .u32 v) {\n"
-	" .reg .b64 %p; .reg .b32 %r<3>; ld.param.u64 %p, [p]; ld.param.u32 %r0, [v]; griddepcontrol.launch_dependents;\n"
+	" .reg .b64 %p; .reg .b32 %r<3>; ld.param.u64 %p, [p]; ld.param.u32 %r0, [v]; "
+	"griddepcontrol.launch_dependents;\n"
 	" st.global.u32 [%p], %r0; ret; }\n"
 	".visible .entry second(.param .u64 p, .param .u32 v) {\n"
 	" .reg .b64 %p; .reg .b32 %r<4>; ld.param.u64 %p, [p]; ld.param.u32 %r0, [v]; griddepcontrol.wait;\n"
@@ -20,9 +21,11 @@ static const char hopper[] =
 /* last: *p = the last word of the parameters; count: atomic of all blocks. */
 static const char large[] =
 	HEAD ".visible .entry last4(.param .u64 p, .param .align 4 .b8 b[4088]) {\n"
-	" .reg .b64 %p; .reg .b32 %r; ld.param.u64 %p, [p]; ld.param.u32 %r, [b+4084]; st.global.u32 [%p], %r; ret; }\n"
+	" .reg .b64 %p; .reg .b32 %r; ld.param.u64 %p, [p]; ld.param.u32 %r, [b+4084]; st.global.u32 [%p], "
+	"%r; ret; }\n"
 	".visible .entry last32(.param .u64 p, .param .align 4 .b8 b[32756]) {\n"
-	" .reg .b64 %p; .reg .b32 %r; ld.param.u64 %p, [p]; ld.param.u32 %r, [b+32752]; st.global.u32 [%p], %r; ret; }\n"
+	" .reg .b64 %p; .reg .b32 %r; ld.param.u64 %p, [p]; ld.param.u32 %r, [b+32752]; st.global.u32 [%p], "
+	"%r; ret; }\n"
 	".visible .entry count(.param .u64 p) {\n"
 	" .reg .b64 %p; .reg .b32 %r; ld.param.u64 %p, [p]; red.global.add.u32 [%p], 1; ret; }\n";
 
@@ -46,7 +49,8 @@ static void dependent(void)
 	CUstream s;
 	CUgraph g;
 	CUgraphExec x;
-	CUlaunchAttribute a = {.id = CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION}, e = {.id = CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT};
+	CUlaunchAttribute a = {.id = CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION},
+			e = {.id = CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT};
 	CUlaunchConfig c;
 	CUevent event;
 	unsigned v = 3, w = 1;
@@ -172,7 +176,8 @@ static void parameters(void)
 	packed.p = p;
 	memcpy(packed.b + 32752, (unsigned[]){777}, 4);
 	size = 8 + 32756;
-	void *extra[] = {CU_LAUNCH_PARAM_BUFFER_POINTER, &packed, CU_LAUNCH_PARAM_BUFFER_SIZE, &size, CU_LAUNCH_PARAM_END};
+	void *extra[] = {CU_LAUNCH_PARAM_BUFFER_POINTER, &packed, CU_LAUNCH_PARAM_BUFFER_SIZE, &size,
+			CU_LAUNCH_PARAM_END};
 	ASK(cuLaunchKernel(thirty, 1, 1, 1, 1, 1, 1, 0, NULL, NULL, extra));
 	SAY("value %u", word(p));
 	ASK(cuLaunchKernel(thirty, 1, 1, 1, 1, 1, 1, 0, NULL, params, extra));

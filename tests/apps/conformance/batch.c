@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Batches: copies of bytes and of boxes, prefetches and discards of managed memory; which batch is refused, and what a source that
- * may be read early means. */
+/* Batches: copies of bytes and of boxes, prefetches and discards of managed memory; which batch is refused,
+ * and what a source that may be read early means. */
 #include "check.h"
 #include <stdbool.h>
 #include <dlfcn.h>
@@ -38,7 +38,8 @@ static void count_up(unsigned char *p, size_t n, unsigned from)
 static void linear(void)
 {
 	static unsigned char own[N], back[N];
-	CUmemcpyAttributes a[2] = {attr(CU_MEMCPY_SRC_ACCESS_ORDER_STREAM), attr(CU_MEMCPY_SRC_ACCESS_ORDER_ANY)};
+	CUmemcpyAttributes a[2] = {attr(CU_MEMCPY_SRC_ACCESS_ORDER_STREAM),
+			attr(CU_MEMCPY_SRC_ACCESS_ORDER_ANY)};
 	size_t start_at[2] = {0, 2};
 	unsigned char *pinned;
 	CUdeviceptr d, e, m, dst[5], src[5];
@@ -76,10 +77,12 @@ static void linear(void)
 
 static void refused(void)
 {
-	CUmemcpyAttributes a[2] = {attr(CU_MEMCPY_SRC_ACCESS_ORDER_STREAM), attr(CU_MEMCPY_SRC_ACCESS_ORDER_STREAM)};
+	CUmemcpyAttributes a[2] = {attr(CU_MEMCPY_SRC_ACCESS_ORDER_STREAM),
+			attr(CU_MEMCPY_SRC_ACCESS_ORDER_STREAM)};
 	size_t at[2] = {0, 1}, sizes[2] = {16, 16}, failed = 77;
 	CUdeviceptr d, dst[2], src[2];
-	CUresult (*old)(CUdeviceptr *, CUdeviceptr *, size_t *, size_t, CUmemcpyAttributes *, size_t *, size_t, size_t *,
+	CUresult (*old)(CUdeviceptr *, CUdeviceptr *, size_t *, size_t, CUmemcpyAttributes *, size_t *,
+			size_t, size_t *,
 		CUstream) = NULL;
 
 	start();
@@ -135,17 +138,20 @@ static void refused(void)
 	ASK(cuStreamSynchronize(stream));
 }
 
-/* Pinned memory is changed behind the call, while the stream is held; a batch with other memory would wait for it. */
+/* Pinned memory is changed behind the call, while the stream is held; a batch with other memory would wait
+ * for it. */
 static void early(void)
 {
 	unsigned *pinned;
 	start();
 	NEED(cuMemAllocHost((void **)&pinned, N));
-	for (CUmemcpySrcAccessOrder o = CU_MEMCPY_SRC_ACCESS_ORDER_STREAM; o <= CU_MEMCPY_SRC_ACCESS_ORDER_DURING_API_CALL;
+	for (CUmemcpySrcAccessOrder o = CU_MEMCPY_SRC_ACCESS_ORDER_STREAM; o <=
+			CU_MEMCPY_SRC_ACCESS_ORDER_DURING_API_CALL;
 		o++) {
 		CUmemcpyAttributes a = attr(o);
 		size_t at = 0, sizes[2] = {4, 4};
-		CUdeviceptr d = zeroed(64), dst[2] = {d, d + 4}, src[2] = {ADDRESS(pinned), ADDRESS(pinned + 1)};
+		CUdeviceptr d = zeroed(64), dst[2] = {d, d + 4},
+				src[2] = {ADDRESS(pinned), ADDRESS(pinned + 1)};
 
 		/* A call that is to have read its sources when it returns waits for the stream. */
 		bool held = o == CU_MEMCPY_SRC_ACCESS_ORDER_STREAM;
@@ -208,7 +214,8 @@ static CUDA_MEMCPY3D_BATCH_OP op(CUmemcpy3DOperand src, CUmemcpy3DOperand dst, s
 static void boxes(void)
 {
 	static unsigned char own[N], back[N];
-	CUDA_ARRAY3D_DESCRIPTOR desc = {.Width = 16, .Height = 8, .Depth = 4, .Format = CU_AD_FORMAT_UNSIGNED_INT16,
+	CUDA_ARRAY3D_DESCRIPTOR desc = {.Width = 16, .Height = 8, .Depth = 4,
+			.Format = CU_AD_FORMAT_UNSIGNED_INT16,
 		.NumChannels = 2};
 	CUDA_MEMCPY3D_BATCH_OP o[3];
 	CUdeviceptr d, e;
@@ -307,5 +314,6 @@ static void managed(void)
 	ASK(cuStreamSynchronize(stream));
 }
 
-SECTIONS({"linear", linear}, {"refused", refused}, {"boxes", boxes}, {"captured", captured}, {"managed", managed},
+SECTIONS({"linear", linear}, {"refused", refused}, {"boxes", boxes}, {"captured", captured},
+		{"managed", managed},
 	{"early", early})

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Capture of several streams: forks and joins through events, into a graph that is there, what may not be done meanwhile, who else is
- * disturbed by it, and what becomes of a stream whose capture went wrong. */
+/* Capture of several streams: forks and joins through events, into a graph that is there, what may not be
+ * done meanwhile, who else is disturbed by it, and what becomes of a stream whose capture went wrong. */
 #include "check.h"
 
 static size_t nodes_of(CUgraph g)
@@ -123,7 +123,8 @@ static void unjoined(void)
 
 static void forbidden(void)
 {
-	static const CUstreamCaptureMode modes[] = {CU_STREAM_CAPTURE_MODE_GLOBAL, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL,
+	static const CUstreamCaptureMode modes[] = {CU_STREAM_CAPTURE_MODE_GLOBAL,
+			CU_STREAM_CAPTURE_MODE_THREAD_LOCAL,
 		CU_STREAM_CAPTURE_MODE_RELAXED};
 	CUstream a, b;
 	CUevent e;
@@ -194,7 +195,8 @@ static void into(void)
 	NEED(cuGraphAddEmptyNode(&first, g, NULL, 0));
 	ASK(cuStreamBeginCaptureToGraph(a, g, &first, NULL, 1, CU_STREAM_CAPTURE_MODE_GLOBAL));
 	ASK(cuStreamGetCaptureInfo(a, &status, &id, &h, &deps, &data, &n));
-	SAY("status %d, the graph %d, %zu dependencies, the first %d", status, h == g, n, n == 1 && deps[0] == first);
+	SAY("status %d, the graph %d, %zu dependencies, the first %d", status, h == g, n,
+			n == 1 && deps[0] == first);
 	ASK(LAUNCH(store, a, &p, &v));
 	ASK(cuStreamGetCaptureInfo(a, &status, NULL, NULL, &deps, NULL, &n));
 	set[0] = n == 1 ? deps[0] : NULL;
@@ -244,7 +246,8 @@ static void *elsewhere(void *arg)
 
 static void threads(void)
 {
-	static const CUstreamCaptureMode modes[] = {CU_STREAM_CAPTURE_MODE_GLOBAL, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL,
+	static const CUstreamCaptureMode modes[] = {CU_STREAM_CAPTURE_MODE_GLOBAL,
+			CU_STREAM_CAPTURE_MODE_THREAD_LOCAL,
 		CU_STREAM_CAPTURE_MODE_RELAXED};
 	CUstream a, b;
 	CUgraph g;
@@ -268,4 +271,5 @@ static void threads(void)
 		}
 }
 
-SECTIONS({"forked", forked}, {"unjoined", unjoined}, {"forbidden", forbidden}, {"into", into}, {"threads", threads})
+SECTIONS({"forked", forked}, {"unjoined", unjoined}, {"forbidden", forbidden}, {"into", into},
+		{"threads", threads})

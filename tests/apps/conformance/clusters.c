@@ -1,13 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Clusters of blocks: which shapes are taken and which refused, with which code, shapes that the code fixes, and their occupancy. */
+/* Clusters of blocks: which shapes are taken and which refused, with which code, shapes that the code fixes,
+ * and their occupancy. */
 #include "check.h"
 
-/* rank: p[ctaid] = rank in the cluster + 256 x its size. fixed: p[ctaid] = the size of its cluster, which is two. */
+/* rank: p[ctaid] = rank in the cluster + 256 x its size. fixed: p[ctaid] = the size of its cluster, which is
+ * two. */
 static const char hopper[] =
 	".version 8.1\n.target sm_90\n.address_size 64\n"
 	".visible .entry rank(.param .u64 p) {\n"
-	" .reg .b64 %p<3>; .reg .b32 %r<5>; ld.param.u64 %p0, [p]; mov.u32 %r0, %ctaid.x; mov.u32 %r1, %cluster_ctarank;\n"
-	" mov.u32 %r2, %cluster_nctarank; mad.lo.u32 %r3, %r2, 256, %r1; mul.wide.u32 %p1, %r0, 4; add.u64 %p2, %p0, %p1;\n"
+	" .reg .b64 %p<3>; .reg .b32 %r<5>; ld.param.u64 %p0, [p]; mov.u32 %r0, %ctaid.x; mov.u32 %r1, "
+	"%cluster_ctarank;\n"
+	" mov.u32 %r2, %cluster_nctarank; mad.lo.u32 %r3, %r2, 256, %r1; mul.wide.u32 %p1, %r0, 4; "
+	"add.u64 %p2, %p0, %p1;\n"
 	" st.global.u32 [%p2], %r3; ret; }\n"
 	".visible .entry fixed(.param .u64 p) .reqnctapercluster 2, 1, 1 {\n"
 	" .reg .b64 %p<3>; .reg .b32 %r<5>; ld.param.u64 %p0, [p]; mov.u32 %r0, %ctaid.x;\n"
@@ -52,7 +56,8 @@ static void clusters(void)
 	NEED(cuStreamCreate(&s, CU_STREAM_NON_BLOCKING));
 	p = zeroed(64);
 	void *params[] = {&p};
-	static const unsigned shapes[][2] = {{1, 8}, {2, 8}, {4, 8}, {8, 8}, {3, 8}, {0, 8}, {16, 16}, {32, 32}};
+	static const unsigned shapes[][2] = {{1, 8}, {2, 8}, {4, 8}, {8, 8}, {3, 8}, {0, 8}, {16, 16},
+			{32, 32}};
 	for (unsigned i = 0; i < COUNT(shapes); i++) {
 		a[0] = cluster(shapes[i][0], 1, 1);
 		c = config(shapes[i][1], s, a, 1);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Conditional nodes of graphs: bodies that run if, while or which a kernel says. The kernels' call is in NVIDIA's
- * device runtime, with which they are linked. */
+/* Conditional nodes of graphs: bodies that run if, while or which a kernel says. The kernels' call is in
+ * NVIDIA's device runtime, with which they are linked. */
 #include "check.h"
 
 #ifndef DEVRT
@@ -35,7 +35,8 @@ static void ready(void)
 
 	begin();
 	NEED(cuLinkCreate(0, NULL, NULL, &l));
-	NEED(cuLinkAddData(l, CU_JIT_INPUT_PTX, (void *)conditions, sizeof(conditions), "conditions", 0, NULL, NULL));
+	NEED(cuLinkAddData(l, CU_JIT_INPUT_PTX, (void *)conditions, sizeof(conditions), "conditions", 0, NULL,
+			NULL));
 	NEED(cuLinkAddFile(l, CU_JIT_INPUT_LIBRARY, DEVRT, 0, NULL, NULL));
 	NEED(cuLinkComplete(l, &image, &n));
 	NEED(cuModuleLoadData(&m, image));
@@ -259,4 +260,5 @@ static void nested(void)
 	run(x);
 }
 
-SECTIONS({"if_else", if_else}, {"while_loop", while_loop}, {"which", which}, {"unused", unused}, {"nested", nested})
+SECTIONS({"if_else", if_else}, {"while_loop", while_loop}, {"which", which}, {"unused", unused},
+		{"nested", nested})

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The first names of calls that still mean what they did, which cuda.h hides behind those of today: programs of that time, and those that look
- * functions up by name, use them. And small calls that few programs make. */
+/* The first names of calls that still mean what they did, which cuda.h hides behind those of today: programs
+ * of that time, and those that look functions up by name, use them. And small calls that few programs
+ * make. */
 #include "check.h"
 #include <cudaProfiler.h>
 #include <dlfcn.h>
@@ -21,7 +22,8 @@ static void contexts(void)
 {
 	CUresult (*ctxCreate)(CUcontext *, unsigned, CUdevice) = first("cuCtxCreate");
 	CUresult (*ctxCreate_v2)(CUcontext *, unsigned, CUdevice) = first("cuCtxCreate_v2");
-	CUresult (*ctxCreate_v3)(CUcontext *, CUexecAffinityParam *, int, unsigned, CUdevice) = first("cuCtxCreate_v3");
+	CUresult (*ctxCreate_v3)(CUcontext *, CUexecAffinityParam *, int, unsigned, CUdevice) =
+			first("cuCtxCreate_v3");
 	CUresult (*ctxDestroy)(CUcontext) = first("cuCtxDestroy");
 	CUresult (*ctxPush)(CUcontext) = first("cuCtxPushCurrent");
 	CUresult (*ctxPop)(CUcontext *) = first("cuCtxPopCurrent");
@@ -121,8 +123,10 @@ static void devices(void)
 	ASK(cuDeviceComputeCapability(NULL, &minor, 0));
 	ASK(cuDeviceComputeCapability(&major, &minor, 4096));
 	ASK(cuDeviceGetProperties(&p, 0));
-	SAY("%d threads, %d %d %d, shared %d, constant %d, warp %d, registers %d, align %d", p.maxThreadsPerBlock, p.maxThreadsDim[0],
-		p.maxThreadsDim[1], p.maxThreadsDim[2], p.sharedMemPerBlock, p.totalConstantMemory, p.SIMDWidth, p.regsPerBlock, p.textureAlign);
+	SAY("%d threads, %d %d %d, shared %d, constant %d, warp %d, registers %d, align %d",
+			p.maxThreadsPerBlock, p.maxThreadsDim[0],
+		p.maxThreadsDim[1], p.maxThreadsDim[2], p.sharedMemPerBlock, p.totalConstantMemory,
+		p.SIMDWidth, p.regsPerBlock, p.textureAlign);
 	SAY("grid %d %d %d", p.maxGridSize[0], p.maxGridSize[1], p.maxGridSize[2]);
 	ASK(cuDeviceGetProperties(NULL, 0));
 	ASK(cuDeviceGetProperties(&p, 4096));
@@ -160,8 +164,10 @@ static void streams(void)
 	CUresult (*waitValue32)(CUstream, CUdeviceptr, cuuint32_t, unsigned) = first("cuStreamWaitValue32");
 	CUresult (*writeValue64)(CUstream, CUdeviceptr, cuuint64_t, unsigned) = first("cuStreamWriteValue64");
 	CUresult (*waitValue64)(CUstream, CUdeviceptr, cuuint64_t, unsigned) = first("cuStreamWaitValue64");
-	CUresult (*batchMemOp)(CUstream, unsigned, CUstreamBatchMemOpParams *, unsigned) = first("cuStreamBatchMemOp");
-	CUstreamBatchMemOpParams ops[2] = {{.operation = CU_STREAM_MEM_OP_WRITE_VALUE_32}, {.operation = CU_STREAM_MEM_OP_WAIT_VALUE_32}};
+	CUresult (*batchMemOp)(CUstream, unsigned, CUstreamBatchMemOpParams *, unsigned) =
+			first("cuStreamBatchMemOp");
+	CUstreamBatchMemOpParams ops[2] = {{.operation = CU_STREAM_MEM_OP_WRITE_VALUE_32},
+			{.operation = CU_STREAM_MEM_OP_WAIT_VALUE_32}};
 	CUdeviceptr p;
 	CUstream s;
 	CUevent a, b;
@@ -206,9 +212,11 @@ static void streams(void)
 static void code(void)
 {
 	CUresult (*linkCreate)(unsigned, CUjit_option *, void **, CUlinkState *) = first("cuLinkCreate");
-	CUresult (*linkAddData)(CUlinkState, CUjitInputType, void *, size_t, const char *, unsigned, CUjit_option *, void **) =
+	CUresult (*linkAddData)(CUlinkState, CUjitInputType, void *, size_t, const char *, unsigned,
+			CUjit_option *, void **) =
 		first("cuLinkAddData");
-	CUresult (*linkAddFile)(CUlinkState, CUjitInputType, const char *, unsigned, CUjit_option *, void **) = first("cuLinkAddFile");
+	CUresult (*linkAddFile)(CUlinkState, CUjitInputType, const char *, unsigned, CUjit_option *,
+			void **) = first("cuLinkAddFile");
 	char path[] = "/tmp/conformance-early-XXXXXX";
 	int fd = mkstemp(path);
 	CUlinkState l;
@@ -235,7 +243,8 @@ static void code(void)
 	ASK(cuFuncSetSharedMemConfig(NULL, CU_SHARED_MEM_CONFIG_DEFAULT_BANK_SIZE));
 	ASK(cuModuleUnload(m));
 	ASK(linkCreate(0, NULL, NULL, &l));
-	ASK(linkAddData(l, CU_JIT_INPUT_PTX, (void *)(uintptr_t)kernels, sizeof kernels, "kernels", 0, NULL, NULL));
+	ASK(linkAddData(l, CU_JIT_INPUT_PTX, (void *)(uintptr_t)kernels, sizeof kernels, "kernels", 0, NULL,
+			NULL));
 	ASK(cuLinkDestroy(l));
 	ASK(cuModuleLoad(&m, path));
 	ASK(cuModuleUnload(m));
@@ -257,7 +266,8 @@ static void ranges(void)
 {
 	CUresult (*memAdvise)(CUdeviceptr, size_t, CUmem_advise, CUdevice) = first("cuMemAdvise");
 	CUresult (*memPrefetchAsync)(CUdeviceptr, size_t, CUdevice, CUstream) = first("cuMemPrefetchAsync");
-	CUmem_range_attribute which[] = {CU_MEM_RANGE_ATTRIBUTE_READ_MOSTLY, CU_MEM_RANGE_ATTRIBUTE_PREFERRED_LOCATION,
+	CUmem_range_attribute which[] = {CU_MEM_RANGE_ATTRIBUTE_READ_MOSTLY,
+			CU_MEM_RANGE_ATTRIBUTE_PREFERRED_LOCATION,
 		CU_MEM_RANGE_ATTRIBUTE_LAST_PREFETCH_LOCATION};
 	int values[3] = {77, 77, 77};
 	void *data[] = {&values[0], &values[1], &values[2]};
@@ -284,4 +294,5 @@ static void ranges(void)
 	ASK(cuMemRangeGetAttributes(data, sizes, which, 3, d, 4096));
 }
 
-SECTIONS({"contexts", contexts}, {"detached", detached}, {"devices", devices}, {"no_table", no_table}, {"streams", streams}, {"code", code}, {"ranges", ranges})
+SECTIONS({"contexts", contexts}, {"detached", detached}, {"devices", devices}, {"no_table", no_table},
+		{"streams", streams}, {"code", code}, {"ranges", ranges})

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How things end: contexts with work outstanding, the primary context reset under live objects, several contexts of one thread and one
- * of several threads, a child of fork, threads that end, and a program that never calls cuInit. */
+/* How things end: contexts with work outstanding, the primary context reset under live objects, several
+ * contexts of one thread and one of several threads, a child of fork, threads that end, and a program that
+ * never calls cuInit. */
 #include "check.h"
 
 static void outstanding(void)
@@ -252,5 +253,6 @@ static void never(void)
 	ASK(cuDeviceGetByPCIBusId(&n, "0000:00:00.0"));
 }
 
-SECTIONS({"outstanding", outstanding}, {"reset", reset}, {"two_contexts", two_contexts}, {"threads", threads}, {"forked", forked},
+SECTIONS({"outstanding", outstanding}, {"reset", reset}, {"two_contexts", two_contexts}, {"threads", threads},
+		{"forked", forked},
 	{"never", never})

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Graphs beyond kernels and copies: memory, values, user objects, drawings, attributes, edges with data, results of
- * an instantiation. */
+/* Graphs beyond kernels and copies: memory, values, user objects, drawings, attributes, edges with data,
+ * results of an instantiation. */
 #include "check.h"
 
 static CUstream s;
@@ -81,7 +81,8 @@ static void memory(void)
 	SAY("type %d", type);
 	memset(&got, 0, sizeof(got));
 	ASK(cuGraphMemAllocNodeGetParams(a, &got));
-	SAY("same %d, %zu bytes, pool %d %d %d, access %zu", got.dptr == m.dptr, got.bytesize, got.poolProps.allocType,
+	SAY("same %d, %zu bytes, pool %d %d %d, access %zu", got.dptr == m.dptr, got.bytesize,
+			got.poolProps.allocType,
 		got.poolProps.location.type, got.poolProps.location.id, got.accessDescCount);
 	ASK(cuGraphMemAllocNodeGetParams(f, &got));
 	ASK(cuGraphMemFreeNodeGetParams(f, &q));
@@ -207,7 +208,8 @@ static void values(void)
 	ASK(cuGraphBatchMemOpNodeGetParams(n, &got));
 	SAY("%u operations, context %d, flags %u", got.count, got.ctx == context, got.flags);
 	if (got.count == 2)
-		SAY("second: %d %d %u", got.paramArray[1].operation, got.paramArray[1].writeValue.address == p + 4,
+		SAY("second: %d %d %u", got.paramArray[1].operation,
+				got.paramArray[1].writeValue.address == p + 4,
 			got.paramArray[1].writeValue.value);
 	ASK(cuGraphInstantiate(&x, g, 0));
 	ASK(cuGraphLaunch(x, s));
@@ -333,7 +335,8 @@ static void drawing(void)
 		fclose(f);
 	}
 	text[n] = 0;
-	SAY("a graph %d, an edge %d, the kernel %d", strncmp(text, "digraph", 7) == 0, strstr(text, "->") != NULL,
+	SAY("a graph %d, an edge %d, the kernel %d", strncmp(text, "digraph", 7) == 0,
+			strstr(text, "->") != NULL,
 		strstr(text, "store") != NULL || strstr(text, "KERNEL") != NULL);
 	SAY("again -> %s", name_of(cuGraphDebugDotPrint(g, path, CU_GRAPH_DEBUG_DOT_FLAGS_VERBOSE)));
 	unlink(path);
@@ -465,5 +468,6 @@ static void any_nodes(void)
 	ASK(cuGraphDestroy(g));
 }
 
-SECTIONS({"memory", memory}, {"captured_memory", captured_memory}, {"values", values}, {"user_objects", user_objects},
+SECTIONS({"memory", memory}, {"captured_memory", captured_memory}, {"values", values},
+		{"user_objects", user_objects},
 	 {"drawing", drawing}, {"attributes", attributes}, {"any_nodes", any_nodes})

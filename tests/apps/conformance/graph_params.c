@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Parameters of graph nodes, told and changed: copies of every direction, host functions, kernels and memsets, in a
- * graph and in what was made of it; what a captured node tells of itself. */
+/* Parameters of graph nodes, told and changed: copies of every direction, host functions, kernels and
+ * memsets, in a graph and in what was made of it; what a captured node tells of itself. */
 #include "check.h"
 
 static CUstream s;
@@ -20,7 +20,8 @@ static void ready(void)
 
 static CUDA_MEMCPY3D copy_of(CUmemorytype to, const void *dst, CUmemorytype from, const void *src, size_t n)
 {
-	CUDA_MEMCPY3D c = {.srcMemoryType = from, .dstMemoryType = to, .WidthInBytes = n, .Height = 1, .Depth = 1};
+	CUDA_MEMCPY3D c = {.srcMemoryType = from, .dstMemoryType = to, .WidthInBytes = n, .Height = 1,
+			.Depth = 1};
 
 	if (from == CU_MEMORYTYPE_HOST)
 		c.srcHost = src;
@@ -53,11 +54,14 @@ static void tell_copy(CUgraphNode n)
 
 	memset(&c, 0, sizeof(c));
 	r = cuGraphMemcpyNodeGetParams(n, &c);
-	SAY("copy -> %s: from %d to %d, %zu %zu %zu", name_of(r), c.srcMemoryType, c.dstMemoryType, c.WidthInBytes,
+	SAY("copy -> %s: from %d to %d, %zu %zu %zu", name_of(r), c.srcMemoryType, c.dstMemoryType,
+			c.WidthInBytes,
 		c.Height, c.Depth);
 	if (r == CUDA_SUCCESS)
-		SAY("places %d %d", c.srcMemoryType == CU_MEMORYTYPE_HOST ? c.srcHost != NULL : c.srcDevice == p || c.srcDevice == q,
-			c.dstMemoryType == CU_MEMORYTYPE_HOST ? c.dstHost != NULL : c.dstDevice == p || c.dstDevice == q);
+		SAY("places %d %d", c.srcMemoryType == CU_MEMORYTYPE_HOST ? c.srcHost != NULL :
+				c.srcDevice == p || c.srcDevice == q,
+			c.dstMemoryType == CU_MEMORYTYPE_HOST ? c.dstHost != NULL :
+			c.dstDevice == p || c.dstDevice == q);
 }
 
 static void run(CUgraphExec x)
@@ -74,7 +78,8 @@ static size_t count_edges(CUgraph g)
 }
 
 /* up -> across -> down, whose directions change in the graph and back. */
-static void sides_changed(CUgraph g, CUgraphNode up, CUgraphNode across, CUgraphNode down, unsigned *in, unsigned *out)
+static void sides_changed(CUgraph g, CUgraphNode up, CUgraphNode across, CUgraphNode down, unsigned *in,
+		unsigned *out)
 {
 	CUDA_MEMCPY3D c;
 	CUgraphExec x;
@@ -211,12 +216,14 @@ static void captured(void)
 			tell_copy(n[i]);
 		if (type == CU_GRAPH_NODE_TYPE_MEMSET) {
 			ASK(cuGraphMemsetNodeGetParams(n[i], &m));
-			SAY("place %d, value %u, element %u, %zu x %zu", m.dst == p, m.value, m.elementSize, m.width,
+			SAY("place %d, value %u, element %u, %zu x %zu", m.dst == p, m.value, m.elementSize,
+					m.width,
 				m.height);
 		}
 		if (type == CU_GRAPH_NODE_TYPE_KERNEL) {
 			ASK(cuGraphKernelNodeGetParams(n[i], &k));
-			SAY("function %d, grid %u %u %u, value %u", k.func == store, k.gridDimX, k.gridDimY, k.gridDimZ,
+			SAY("function %d, grid %u %u %u, value %u", k.func == store, k.gridDimX, k.gridDimY,
+					k.gridDimZ,
 				k.kernelParams ? *(unsigned *)k.kernelParams[1] : 0);
 		}
 	}

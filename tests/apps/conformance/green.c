@@ -28,7 +28,8 @@ static void resources(void)
 	n = 2;
 	memset(&rest, 0, sizeof(rest));
 	ASK(cuDevSmResourceSplitByCount(part, &n, &all, &rest, 0, 8));
-	SAY("%u groups, equal %d, enough %d", n, part[0].sm.smCount == part[1].sm.smCount, part[0].sm.smCount >= 8);
+	SAY("%u groups, equal %d, enough %d", n, part[0].sm.smCount == part[1].sm.smCount,
+			part[0].sm.smCount >= 8);
 	SAY("type of the rest %d, all there %d", rest.type,
 		rest.sm.smCount + part[0].sm.smCount + part[1].sm.smCount == all.sm.smCount);
 	n = 1;
@@ -94,7 +95,8 @@ static void contexts(void)
 	ASK(cuGreenCtxGetDevResource(green, &got, 9));
 	ASK(cuGreenCtxGetDevResource(NULL, &got, CU_DEV_RESOURCE_TYPE_SM));
 	ASK(cuCtxGetDevResource(context, &got, CU_DEV_RESOURCE_TYPE_SM));
-	SAY("all of them %d", got.sm.smCount == (unsigned)attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT));
+	SAY("all of them %d",
+			got.sm.smCount == (unsigned)attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT));
 	ASK(cuCtxGetDevResource(NULL, &got, CU_DEV_RESOURCE_TYPE_SM));
 	ASK(cuGreenCtxGetId(green, &id));
 	SAY("an id %d", id != 0);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Memory of the host: pinned with every flag, registered with every flag, read-only mappings, what cannot be registered, and what the
- * device sees of it. */
+/* Memory of the host: pinned with every flag, registered with every flag, read-only mappings, what cannot be
+ * registered, and what the device sees of it. */
 #include "check.h"
 
 static void told(const char *what, void *p)
@@ -36,7 +36,8 @@ static void written(const char *what, CUfunction store, void *p, unsigned n)
 
 static void pinned(void)
 {
-	static const unsigned flags[] = {0, CU_MEMHOSTALLOC_PORTABLE, CU_MEMHOSTALLOC_DEVICEMAP, CU_MEMHOSTALLOC_WRITECOMBINED,
+	static const unsigned flags[] = {0, CU_MEMHOSTALLOC_PORTABLE, CU_MEMHOSTALLOC_DEVICEMAP,
+			CU_MEMHOSTALLOC_WRITECOMBINED,
 		CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP | CU_MEMHOSTALLOC_WRITECOMBINED};
 	char what[16];
 	void *p = NULL;
@@ -125,7 +126,8 @@ static void read_only(void)
 	unsigned v = 0;
 
 	begin();
-	printf("~ read-only registration %d\n", attribute(CU_DEVICE_ATTRIBUTE_READ_ONLY_HOST_REGISTER_SUPPORTED));
+	printf("~ read-only registration %d\n",
+			attribute(CU_DEVICE_ATTRIBUTE_READ_ONLY_HOST_REGISTER_SUPPORTED));
 	memset(p, 7, 65536);
 	mprotect(p, 65536, PROT_READ);
 	VARY(cuMemHostRegister(p, 65536, 0));
@@ -173,4 +175,5 @@ static void managed_flags(void)
 	ASK(cuMemFree(p));
 }
 
-SECTIONS({"pinned", pinned}, {"registered", registered}, {"read_only", read_only}, {"managed_flags", managed_flags})
+SECTIONS({"pinned", pinned}, {"registered", registered}, {"read_only", read_only},
+		{"managed_flags", managed_flags})

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Graphs made ready with every flag, for the host and for the device, uploaded, launched, updated; and what is refused. */
+/* Graphs made ready with every flag, for the host and for the device, uploaded, launched, updated; and what
+ * is refused. */
 #include "check.h"
 
 static CUgraphNode added(CUgraph g, CUfunction f, void **params, CUgraphNode *behind)
 {
-	CUDA_KERNEL_NODE_PARAMS k = {.func = f, .gridDimX = 1, .gridDimY = 1, .gridDimZ = 1, .blockDimX = 1, .blockDimY = 1,
+	CUDA_KERNEL_NODE_PARAMS k = {.func = f, .gridDimX = 1, .gridDimY = 1, .gridDimZ = 1, .blockDimX = 1,
+			.blockDimY = 1,
 		.blockDimZ = 1, .kernelParams = params};
 	CUgraphNode n;
 
@@ -14,9 +16,11 @@ static CUgraphNode added(CUgraph g, CUfunction f, void **params, CUgraphNode *be
 
 static void flags(void)
 {
-	static const unsigned long long all[] = {0, CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH, CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD,
+	static const unsigned long long all[] = {0, CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH,
+			CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD,
 		CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH, CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY,
-		CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH | CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH, 1 << 10};
+		CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH | CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH,
+		1 << 10};
 	CUdeviceptr p;
 	CUgraph g;
 	CUgraphExec x;
@@ -46,10 +50,12 @@ static void flags(void)
 		ASK(cuGraphExecDestroy(x));
 	}
 	for (unsigned i = 0; i < COUNT(all); i++) {
-		CUDA_GRAPH_INSTANTIATE_PARAMS params = {.flags = all[i], .hUploadStream = s, .result_out = 99};
+		CUDA_GRAPH_INSTANTIATE_PARAMS params = {.flags = all[i], .hUploadStream = s,
+				.result_out = 99};
 		CUresult r = cuGraphInstantiateWithParams(&x, g, &params);
 
-		SAY("flags %#llx -> %s, result %d, none at fault %d", all[i], name_of(r), params.result_out, !params.hErrNode_out);
+		SAY("flags %#llx -> %s, result %d, none at fault %d", all[i], name_of(r), params.result_out,
+				!params.hErrNode_out);
 		if (r)
 			continue;
 		ASK(cuGraphLaunch(x, s));
@@ -73,7 +79,8 @@ static void for_the_device(void)
 {
 	CUDA_HOST_NODE_PARAMS h = {.fn = nobody};
 	CUDA_MEMSET_NODE_PARAMS set = {.elementSize = 4, .width = 4, .height = 1};
-	CUDA_MEMCPY3D copy = {.srcMemoryType = CU_MEMORYTYPE_DEVICE, .dstMemoryType = CU_MEMORYTYPE_DEVICE, .WidthInBytes = 16, .Height = 1,
+	CUDA_MEMCPY3D copy = {.srcMemoryType = CU_MEMORYTYPE_DEVICE, .dstMemoryType = CU_MEMORYTYPE_DEVICE,
+			.WidthInBytes = 16, .Height = 1,
 		.Depth = 1};
 	CUDA_GRAPH_INSTANTIATE_PARAMS params = {.flags = CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH};
 	CUdeviceptr p;

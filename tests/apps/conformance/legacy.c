@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What CUDA has kept from its beginnings: launches whose shape and parameters a function keeps, texture and surface
- * references. */
+/* What CUDA has kept from its beginnings: launches whose shape and parameters a function keeps, texture and
+ * surface references. */
 #include "check.h"
 #pragma GCC diagnostic ignored "-Wdeprecated-declarations"
 
@@ -92,7 +92,8 @@ static void many(void)
 /* read: out[i] = tex[i], i < 4, as floats. */
 static const char textures[] =
 	".version 7.5\n.target sm_75\n.address_size 64\n"
-	".visible .global .texref line;\n.visible .global .texref plane;\n.visible .global .surfref surface;\n"
+	".visible .global .texref line;\n.visible .global .texref plane;\n.visible .global .surfref surface;"
+	"\n"
 	".visible .entry read(.param .u64 p) {\n"
 	" .reg .b64 %p<3>; .reg .b32 %r<3>; .reg .f32 %f<6>;\n"
 	" ld.param.u64 %p0, [p]; mov.u32 %r0, %tid.x;\n"
@@ -130,7 +131,8 @@ static void tell(CUtexref t)
 	ASK(cuTexRefGetMipmapLevelClamp(&low, &high, t));
 	ASK(cuTexRefGetMaxAnisotropy(&aniso, t));
 	ASK(cuTexRefGetBorderColor(color, t));
-	SAY("filter %d, bias %g, from %g to %g, anisotropy %d, border %g %g %g %g", fm, bias, low, high, aniso, color[0],
+	SAY("filter %d, bias %g, from %g to %g, anisotropy %d, border %g %g %g %g", fm, bias, low, high,
+			aniso, color[0],
 		color[1], color[2], color[3]);
 	SAY("array -> %s", name_of(cuTexRefGetArray(&a, t)));
 	SAY("mipmap -> %s", name_of(cuTexRefGetMipmappedArray(&m, t)));
@@ -208,7 +210,8 @@ static void references(void)
 		ASK(cuParamSetTexRef(read, CU_PARAM_TR_DEFAULT, t));
 	}
 	NEED(cuArrayCreate(&a, &d));
-	CUDA_MEMCPY2D c = {.srcMemoryType = CU_MEMORYTYPE_HOST, .srcHost = in, .srcPitch = 32, .WidthInBytes = 32,
+	CUDA_MEMCPY2D c = {.srcMemoryType = CU_MEMORYTYPE_HOST, .srcHost = in, .srcPitch = 32,
+			.WidthInBytes = 32,
 		.Height = 8, .dstMemoryType = CU_MEMORYTYPE_ARRAY, .dstArray = a};
 	NEED(cuMemcpy2D(&c));
 	if (plane) {

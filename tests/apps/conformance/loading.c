@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Compiler options and their logs, the linker, what is enumerated and when it is loaded, and what unloading leaves. */
+/* Compiler options and their logs, the linker, what is enumerated and when it is loaded, and what unloading
+ * leaves. */
 #include "check.h"
 
 #define HEAD ".version 7.5\n.target sm_75\n.address_size 64\n"
@@ -7,8 +8,10 @@
 
 static const char caller[] =
 	HEAD ".extern .func (.param .b32 r) twice(.param .b32 x);\n"
-	".visible .entry call(.param .u64 p, .param .u32 v) { .reg .b64 %p; .reg .b32 %r<3>; ld.param.u64 %p, [p];\n"
-	" ld.param.u32 %r0, [v]; { .param .b32 a; .param .b32 b; st.param.b32 [a], %r0; call.uni (b), twice, (a);\n"
+	".visible .entry call(.param .u64 p, .param .u32 v) { .reg .b64 %p; .reg .b32 %r<3>; "
+	"ld.param.u64 %p, [p];\n"
+	" ld.param.u32 %r0, [v]; { .param .b32 a; .param .b32 b; st.param.b32 [a], %r0; call.uni (b), "
+	"twice, (a);\n"
 	" ld.param.b32 %r1, [b]; } st.global.u32 [%p], %r1; ret; }\n";
 static const char callee[] =
 	HEAD ".visible .func (.param .b32 r) twice(.param .b32 x) { .reg .b32 %r<2>; ld.param.u32 %r0, [x];\n"
@@ -16,19 +19,24 @@ static const char callee[] =
 
 static CUresult linked(CUlinkState l, const char *text, const char *name)
 {
-	return cuLinkAddData(l, CU_JIT_INPUT_PTX, (void *)(uintptr_t)text, strlen(text) + 1, name, 0, NULL, NULL);
+	return cuLinkAddData(l, CU_JIT_INPUT_PTX, (void *)(uintptr_t)text, strlen(text) + 1, name, 0, NULL,
+			NULL);
 }
 
 static void options(void)
 {
 	static char info[1024], error[1024], tiny[8];
-	CUjit_option o[] = {CU_JIT_INFO_LOG_BUFFER, CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES, CU_JIT_ERROR_LOG_BUFFER,
-		CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES, CU_JIT_LOG_VERBOSE, CU_JIT_WALL_TIME, CU_JIT_OPTIMIZATION_LEVEL,
+	CUjit_option o[] = {CU_JIT_INFO_LOG_BUFFER, CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES,
+			CU_JIT_ERROR_LOG_BUFFER,
+		CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES, CU_JIT_LOG_VERBOSE, CU_JIT_WALL_TIME,
+		CU_JIT_OPTIMIZATION_LEVEL,
 		CU_JIT_MAX_REGISTERS, CU_JIT_GENERATE_DEBUG_INFO, CU_JIT_TARGET_FROM_CUCONTEXT};
-	void *v[] = {info, (void *)sizeof info, error, (void *)sizeof error, (void *)1, NULL, (void *)4, (void *)32,
+	void *v[] = {info, (void *)sizeof info, error, (void *)sizeof error, (void *)1, NULL, (void *)4,
+			(void *)32,
 		(void *)0, NULL};
 	CUjit_option small[] = {CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES};
-	void *room[] = {tiny, (void *)sizeof tiny}, *zero[] = {tiny, (void *)0}, *nowhere[] = {NULL, (void *)64};
+	void *room[] = {tiny, (void *)sizeof tiny}, *zero[] = {tiny, (void *)0},
+			*nowhere[] = {NULL, (void *)64};
 	CUjit_option unknown[] = {(CUjit_option)9999};
 	void *one[] = {(void *)1};
 	CUmodule m;
@@ -45,7 +53,8 @@ static void options(void)
 		(size_t)v[3] > 0 && (size_t)v[3] <= sizeof error);
 	memset(tiny, 'x', sizeof tiny);
 	ASK(cuModuleLoadDataEx(&m, WRONG, 2, small, room));
-	SAY("a tiny log ends inside %d, size %d", memchr(tiny, 0, sizeof tiny) != NULL, (size_t)room[1] <= sizeof tiny);
+	SAY("a tiny log ends inside %d, size %d", memchr(tiny, 0, sizeof tiny) != NULL,
+			(size_t)room[1] <= sizeof tiny);
 	memset(tiny, 'x', sizeof tiny);
 	ASK(cuModuleLoadDataEx(&m, WRONG, 2, small, zero));
 	SAY("no room, nothing written %d", tiny[0] == 'x');
@@ -60,7 +69,8 @@ static void options(void)
 static void link_two(void)
 {
 	static char info[2048], error[2048];
-	CUjit_option o[] = {CU_JIT_INFO_LOG_BUFFER, CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES, CU_JIT_ERROR_LOG_BUFFER,
+	CUjit_option o[] = {CU_JIT_INFO_LOG_BUFFER, CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES,
+			CU_JIT_ERROR_LOG_BUFFER,
 		CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES};
 	void *v[] = {info, (void *)sizeof info, error, (void *)sizeof error};
 	CUlinkState l = NULL;
@@ -226,7 +236,8 @@ static void reload(void)
 	size_t n;
 	unsigned x = 5;
 
-	/* The same bytes over and over: each load starts with the initial values, whatever the last one left. */
+	/* The same bytes over and over: each load starts with the initial values, whatever the last one
+	 * left. */
 	begin();
 	for (int i = 0; i < 3; i++) {
 		CUfunction f;

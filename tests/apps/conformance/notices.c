@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a driver tells by itself or keeps for who asks: its log, notices about a device, core dumps, checkpoints. */
+/* What a driver tells by itself or keeps for who asks: its log, notices about a device, core dumps,
+ * checkpoints. */
 #include <stdbool.h>
 #include "check.h"
 
@@ -76,7 +77,8 @@ static void logs(void)
 
 	behind = it;
 	ASK(cuLogsDumpToMemory(&behind, text, &n, 0));
-	SAY("some text %d, ended %d, went on %d", n > 0, n < sizeof(text) && text[n] == 0 && strlen(text) == n, behind != it);
+	SAY("some text %d, ended %d, went on %d", n > 0,
+			n < sizeof(text) && text[n] == 0 && strlen(text) == n, behind != it);
 	tell_lines(text);
 	n = sizeof(text);
 	ASK(cuLogsDumpToMemory(&behind, text, &n, 0));

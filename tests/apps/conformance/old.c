@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The calls of CUDA 2 whose device addresses have 32 bits: the library still exports them under their first names, which cuda.h
- * hides behind those of today, for contexts that the first cuCtxCreate makes; in any other they are refused. */
+/* The calls of CUDA 2 whose device addresses have 32 bits: the library still exports them under their first
+ * names, which cuda.h hides behind those of today, for contexts that the first cuCtxCreate makes; in any
+ * other they are refused. */
 #include "check.h"
 #include <dlfcn.h>
 
@@ -24,14 +25,17 @@ static void *first(const char *name)
 static void memory(void)
 {
 	CUresult (*memAlloc)(unsigned *, unsigned) = first("cuMemAlloc");
-	CUresult (*memAllocPitch)(unsigned *, unsigned *, unsigned, unsigned, unsigned) = first("cuMemAllocPitch");
+	CUresult (*memAllocPitch)(unsigned *, unsigned *, unsigned, unsigned, unsigned) =
+			first("cuMemAllocPitch");
 	CUresult (*memFree)(unsigned) = first("cuMemFree");
 	CUresult (*memGetAddressRange)(unsigned *, unsigned *, unsigned) = first("cuMemGetAddressRange");
 	CUresult (*memAllocHost)(void **, unsigned) = first("cuMemAllocHost");
-	CUresult (*memHostGetDevicePointer)(unsigned *, void *, unsigned) = first("cuMemHostGetDevicePointer");
+	CUresult (*memHostGetDevicePointer)(unsigned *, void *, unsigned) =
+			first("cuMemHostGetDevicePointer");
 	CUresult (*memGetInfo)(unsigned *, unsigned *) = first("cuMemGetInfo");
 	CUresult (*deviceTotalMem)(unsigned *, CUdevice) = first("cuDeviceTotalMem");
-	CUresult (*moduleGetGlobal)(unsigned *, unsigned *, CUmodule, const char *) = first("cuModuleGetGlobal");
+	CUresult (*moduleGetGlobal)(unsigned *, unsigned *, CUmodule, const char *) =
+			first("cuModuleGetGlobal");
 	unsigned p = 7, q = 7, n = 7, m = 7;
 	void *host = NULL;
 
@@ -71,7 +75,8 @@ static void copies(void)
 	CUresult (*memsetD16)(unsigned, unsigned short, unsigned) = first("cuMemsetD16");
 	CUresult (*memsetD32)(unsigned, unsigned, unsigned) = first("cuMemsetD32");
 	CUresult (*memsetD2D8)(unsigned, unsigned, unsigned char, unsigned, unsigned) = first("cuMemsetD2D8");
-	CUresult (*memsetD2D16)(unsigned, unsigned, unsigned short, unsigned, unsigned) = first("cuMemsetD2D16");
+	CUresult (*memsetD2D16)(unsigned, unsigned, unsigned short, unsigned, unsigned) =
+			first("cuMemsetD2D16");
 	CUresult (*memsetD2D32)(unsigned, unsigned, unsigned, unsigned, unsigned) = first("cuMemsetD2D32");
 	unsigned char b[64] = {1};
 
@@ -99,7 +104,8 @@ static void copies(void)
 static void references(void)
 {
 	CUresult (*texRefSetAddress)(unsigned *, CUtexref, unsigned, unsigned) = first("cuTexRefSetAddress");
-	CUresult (*texRefSetAddress2D)(CUtexref, const struct array *, unsigned, unsigned) = first("cuTexRefSetAddress2D");
+	CUresult (*texRefSetAddress2D)(CUtexref, const struct array *, unsigned, unsigned) =
+			first("cuTexRefSetAddress2D");
 	CUresult (*texRefGetAddress)(unsigned *, CUtexref) = first("cuTexRefGetAddress");
 	CUresult (*texRefCreate)(CUtexref *) = first("cuTexRefCreate");
 	CUresult (*texRefDestroy)(CUtexref) = first("cuTexRefDestroy");

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Two devices: peer access and its errors, attributes of the way between them, copies between contexts. A program of its own, since most
- * machines have one device: then it says so and nothing else. */
+/* Two devices: peer access and its errors, attributes of the way between them, copies between contexts. A
+ * program of its own, since most machines have one device: then it says so and nothing else. */
 #include "check.h"
 
 static CUcontext c0, c1;
@@ -84,7 +84,8 @@ static void copies(void)
 {
 	CUdeviceptr p, q;
 	CUstream s;
-	CUDA_MEMCPY3D_PEER box = {.srcMemoryType = CU_MEMORYTYPE_DEVICE, .dstMemoryType = CU_MEMORYTYPE_DEVICE};
+	CUDA_MEMCPY3D_PEER box = {.srcMemoryType = CU_MEMORYTYPE_DEVICE,
+			.dstMemoryType = CU_MEMORYTYPE_DEVICE};
 	void *pinned;
 	unsigned own[4] = {1, 2, 3, 4};
 
@@ -181,7 +182,8 @@ static int devices(void)
 
 int main(int argc, char **argv)
 {
-	static const struct section s[] = {{"ask", ask}, {"access", reach}, {"copies", copies}, {"across", across}};
+	static const struct section s[] = {{"ask", ask}, {"access", reach}, {"copies", copies},
+			{"across", across}};
 
 	if (devices() < 2) {
 		SAY("not supported by this device");

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a GPU that is elsewhere cannot do: graphics, external memory and semaphores, checkpoints, decompression, functions of both
- * sides. The codes that a real driver gives a program that only looks whether they are there. */
+/* What a GPU that is elsewhere cannot do: graphics, external memory and semaphores, checkpoints,
+ * decompression, functions of both sides. The codes that a real driver gives a program that only looks
+ * whether they are there. */
 #include "check.h"
 
 static void graphics(void)
@@ -26,7 +27,8 @@ static void graphics(void)
 
 static void external(void)
 {
-	CUDA_EXTERNAL_MEMORY_HANDLE_DESC memory = {.type = CU_EXTERNAL_MEMORY_HANDLE_TYPE_OPAQUE_FD, .size = 65536};
+	CUDA_EXTERNAL_MEMORY_HANDLE_DESC memory = {.type = CU_EXTERNAL_MEMORY_HANDLE_TYPE_OPAQUE_FD,
+			.size = 65536};
 	CUDA_EXTERNAL_SEMAPHORE_HANDLE_DESC semaphore = {.type = CU_EXTERNAL_SEMAPHORE_HANDLE_TYPE_OPAQUE_FD};
 	CUexternalMemory em = NULL;
 	CUexternalSemaphore es = NULL;

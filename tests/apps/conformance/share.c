@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sharing between two processes of one machine, "ours" and the "peer": memory and events by handles of 64 bytes, memory and pools by
- * descriptors; what is refused, and what stays when one side ends. The two take turns, so that the lines have one order. */
+/* Sharing between two processes of one machine, "ours" and the "peer": memory and events by handles of 64
+ * bytes, memory and pools by descriptors; what is refused, and what stays when one side ends. The two take
+ * turns, so that the lines have one order. */
 #include "check.h"
 #include <fcntl.h>
 #include <sys/socket.h>
@@ -69,7 +70,8 @@ static void tell_fd(int fd)
 	char c = 'f';
 	union { struct cmsghdr align; char bytes[CMSG_SPACE(sizeof(int))]; } control = {0};
 	struct iovec v = {&c, 1};
-	struct msghdr m = {.msg_iov = &v, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control};
+	struct msghdr m = {.msg_iov = &v, .msg_iovlen = 1, .msg_control = &control,
+			.msg_controllen = sizeof control};
 	struct cmsghdr *h = CMSG_FIRSTHDR(&m);
 
 	h->cmsg_level = SOL_SOCKET;
@@ -87,7 +89,8 @@ static int hear_fd(void)
 	int fd = -1;
 	union { struct cmsghdr align; char bytes[CMSG_SPACE(sizeof(int))]; } control;
 	struct iovec v = {&c, 1};
-	struct msghdr m = {.msg_iov = &v, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control};
+	struct msghdr m = {.msg_iov = &v, .msg_iovlen = 1, .msg_control = &control,
+			.msg_controllen = sizeof control};
 
 	if (recvmsg(link_fd, &m, 0) != 1 || !CMSG_FIRSTHDR(&m))
 		exit(6);
@@ -421,7 +424,8 @@ static CUmemAllocationProp prop = {.type = CU_MEM_ALLOCATION_TYPE_PINNED,
 static CUdeviceptr map(CUmemGenericAllocationHandle h)
 {
 	CUmemAccessDesc access = {
-		.location = {.type = CU_MEM_LOCATION_TYPE_DEVICE}, .flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
+		.location = {.type = CU_MEM_LOCATION_TYPE_DEVICE},
+				.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
 	CUdeviceptr p;
 
 	NEED(cuMemAddressReserve(&p, piece, 0, 0, 0));
@@ -453,7 +457,8 @@ static void peer_descriptor(void)
 		exit(0);
 	close(fd);
 	NEED(cuMemGetAllocationPropertiesFromHandle(&got, h));
-	SAY("imported: type %d, handle types %d, device %d", got.type, got.requestedHandleTypes, got.location.id);
+	SAY("imported: type %d, handle types %d, device %d", got.type, got.requestedHandleTypes,
+			got.location.id);
 	p = map(h);
 	SAY("the peer reads %u", word(p + 64));
 	show("mapped", p + 4);
@@ -518,7 +523,8 @@ static void not_a_descriptor(void)
 	NEED(cuMemCreate(&h, piece, &plain, 0));
 	ASK(cuMemExportToShareableHandle(&fd, h, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0));
 	NEED(cuMemRelease(h));
-	ASK(cuMemImportFromShareableHandle(&in, (void *)(intptr_t)-1, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR));
+	ASK(cuMemImportFromShareableHandle(&in, (void *)(intptr_t)-1,
+			CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR));
 	if (pipe(pipes))
 		exit(4);
 	ASK(cuMemImportFromShareableHandle(
@@ -640,5 +646,6 @@ static void pool(void)
 }
 
 SECTIONS({"memory", memory}, {"not shared", not_shared}, {"inner", inner}, {"freed", freed}, {"ended", ended},
-	{"nonsense", nonsense}, {"nonsense event", nonsense_event}, {"event", event}, {"descriptor", descriptor},
+	{"nonsense", nonsense}, {"nonsense event", nonsense_event}, {"event", event},
+		{"descriptor", descriptor},
 	{"not a descriptor", not_a_descriptor}, {"descriptor stays", descriptor_stays}, {"pool", pool})

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 # group: memory
 # limit: 100
-# PyTorch's other allocators, each in a process of its own: segments that grow (virtual memory management), CUDA's stream-ordered
-# pool, pinned memory by registration, and no caching at all. The same work in each: growing tensors, a matrix product, a graph, out of memory.
+# PyTorch's other allocators, each in a process of its own: segments that grow (virtual memory management),
+# CUDA's stream-ordered pool, pinned memory by registration, and no caching at all. The same work in each:
+# growing tensors, a matrix product, a graph, out of memory.
 import os
 import subprocess
 from checks import *
@@ -10,8 +11,10 @@ from checks import *
 configurations = {
     "expandable segments": {"PYTORCH_ALLOC_CONF": "expandable_segments:True"},
     "stream-ordered": {"PYTORCH_ALLOC_CONF": "backend:cudaMallocAsync"},
-    "registered host memory": {"PYTORCH_ALLOC_CONF": "pinned_use_cuda_host_register:True,pinned_num_register_threads:4"},
-    "small splits": {"PYTORCH_ALLOC_CONF": "max_split_size_mb:32,garbage_collection_threshold:0.6,roundup_power2_divisions:4"},
+    "registered host memory": {"PYTORCH_ALLOC_CONF":
+                               "pinned_use_cuda_host_register:True,pinned_num_register_threads:4"},
+    "small splits": {"PYTORCH_ALLOC_CONF":
+                     "max_split_size_mb:32,garbage_collection_threshold:0.6,roundup_power2_divisions:4"},
     "no caching": {"PYTORCH_NO_CUDA_MEMORY_CACHING": "1"},
 }
 
@@ -27,7 +30,8 @@ def work(label):
         t = torch.full((k * MiB // 4,), float(k), device="cuda")
         if k % 3:
             kept.append(t)
-    holds("tensors keep their values", all(float(t[0]) == float(t[-1]) == t.float().mean().round() for t in kept))
+    holds("tensors keep their values",
+          all(float(t[0]) == float(t[-1]) == t.float().mean().round() for t in kept))
     del kept[::2]
     big = torch.zeros(300 * MiB, dtype=torch.uint8, device="cuda")
     say("a large one between them", int(big.sum()))
@@ -66,8 +70,9 @@ if not gpu:
     skip("allocators of the GPU")
 
 
-children = {label: subprocess.Popen([sys.executable, __file__, "--as", label], env=os.environ | environment, stdout=subprocess.PIPE,
-                                    stderr=subprocess.PIPE, text=True) for label, environment in configurations.items()}
+children = {label: subprocess.Popen([sys.executable, __file__, "--as", label], env=os.environ | environment,
+                                    stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+            for label, environment in configurations.items()}
 
 
 def child(label):

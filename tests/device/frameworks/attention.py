@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # group: torch
 # limit: 80
-# Scaled dot product attention by each of its backends, forwards and backwards, against the same in double precision on the CPU.
+# Scaled dot product attention by each of its backends, forwards and backwards, against the same in double
+# precision on the CPU.
 import functools
 from checks import *
 import torch
@@ -10,7 +11,8 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 
 backends = {"math": SDPBackend.MATH}
 if gpu:
-    backends |= {"flash": SDPBackend.FLASH_ATTENTION, "memory-efficient": SDPBackend.EFFICIENT_ATTENTION, "cudnn": SDPBackend.CUDNN_ATTENTION}
+    backends |= {"flash": SDPBackend.FLASH_ATTENTION, "memory-efficient": SDPBackend.EFFICIENT_ATTENTION,
+                 "cudnn": SDPBackend.CUDNN_ATTENTION}
 
 
 def inputs(dtype, shape, kv):
@@ -62,7 +64,8 @@ def single_precision():
     torch.backends.cuda.matmul.allow_tf32 = False
     for label in ("math", "memory-efficient"):
         if label in backends:
-            compare(f"{label} float32", backends[label], torch.float32, (2, 4, 200, 64), (2, 4, 200, 64), 1e-3)
+            compare(f"{label} float32", backends[label], torch.float32, (2, 4, 200, 64), (2, 4, 200, 64),
+                    1e-3)
 
 
 @section()
@@ -74,7 +77,9 @@ def masked():
     for label in ("math", "memory-efficient"):
         if label in backends:
             with sdpa_kernel([backends[label]]):
-                close(f"{label} masked", F.scaled_dot_product_attention(*(t.to(device) for t in (q, k, v)), attn_mask=mask.to(device)), want, 1e-2)
+                close(f"{label} masked",
+                      F.scaled_dot_product_attention(*(t.to(device) for t in (q, k, v)),
+                                                     attn_mask=mask.to(device)), want, 1e-2)
 
 
 @section(needs_gpu=True)
@@ -84,7 +89,8 @@ def flexible():
     q, k, v, _ = inputs(torch.float16, (1, 2, 128, 64), (1, 2, 128, 64))
     want = F.scaled_dot_product_attention(q.double(), k.double(), v.double(), is_causal=True)
     causal = lambda score, b, h, i, j: torch.where(i >= j, score, -float("inf"))
-    close("flex attention", torch.compile(flex_attention)(q.cuda(), k.cuda(), v.cuda(), score_mod=causal), want, 1e-2)
+    close("flex attention", torch.compile(flex_attention)(q.cuda(), k.cuda(), v.cuda(), score_mod=causal),
+          want, 1e-2)
 
 
 done()

@@ -1,13 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-# What the programs of this folder share: how a result is checked against a reference made on the CPU, and how it is printed so that
-# frameworks.sh can compare two runs. A program is a script of sections; a section that raises is wrong, the others still run.
-# The lines:
+# What the programs of this folder share: how a result is checked against a reference made on the CPU, and
+# how it is printed so that frameworks.sh can compare two runs. A program is a script of sections; a section
+# that raises is wrong, the others still run. The lines:
 #     NAME VALUE                                   must be the same in both runs
-#     NAME VALUE within T                          a number that may differ by T, relative to the larger of 1 and itself
+#     NAME VALUE within T                          a number that may differ by T, relative to the larger of 1
+#                                                  and itself
 #     NAME VALUE within the spread of native runs  a number that may differ as two native runs do
 #     WRONG NAME: why                              the program ends with status 1
 #     ~ anything                                   not compared
-# `--device cpu` tries a program's own logic on a machine without a GPU; sections that are about the GPU are left out then.
+# `--device cpu` tries a program's own logic on a machine without a GPU; sections that are about the GPU are
+# left out then.
 import argparse
 import faulthandler
 import hashlib
@@ -77,7 +79,8 @@ def array(x):
 
 
 def close(name, got, want, tolerance):
-    """Every element within the tolerance, relative to the larger of 1 and the largest magnitude that is expected."""
+    """Every element within the tolerance, relative to the larger of 1 and the largest magnitude that is
+    expected."""
     import numpy
 
     a, b = array(got), array(want)
@@ -157,7 +160,8 @@ def driver_libraries():
 
 
 def done():
-    """The end of a program. Through a mount the one libcuda in the process has to be ours, else all of it was for nothing."""
+    """The end of a program. Through a mount the one libcuda in the process has to be ours, else all of it was
+    for nothing."""
     libraries = driver_libraries()
     note(f"libcuda: {' '.join(libraries) or 'none'}")
     folder = os.environ.get("FRAMEWORKS_SHIM")

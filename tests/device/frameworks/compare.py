@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-# Compares what a program of this folder printed natively and through the mount: compare.py NATIVE MOUNTED [NATIVE AGAIN]. With a
-# second native run, the lines that two native runs do not agree on are left out and told as such, and it gives the tolerance of
-# the numbers that have none of their own: twice the largest distance of the two, and a ten-thousandth at least. The first line
-# is the verdict, the others what differs; status 1 when something does.
+# Compares what a program of this folder printed natively and through the mount: compare.py NATIVE MOUNTED
+# [NATIVE AGAIN]. With a second native run, the lines that two native runs do not agree on are left out and
+# told as such, and it gives the tolerance of the numbers that have none of their own: twice the largest
+# distance of the two, and a ten-thousandth at least. The first line is the verdict, the others what differs;
+# status 1 when something does.
 import re
 import sys
 
@@ -15,7 +16,8 @@ def read(path):
 
 
 def number(line):
-    """(name, value, tolerance), the tolerance None where it is that of native runs; None for a line that must be the same."""
+    """(name, value, tolerance), the tolerance None where it is that of native runs; None for a line that must
+    be the same."""
     m = LINE.match(line)
     if not m:
         return None
@@ -32,7 +34,8 @@ def main():
     if len(native) != len(mounted) or len(again) != len(native):
         missing = [line for line in native if line not in mounted and line in again]
         new = [line for line in mounted if line not in native and line not in again]
-        print(f"{len(native)} lines natively, {len(again)} again, {len(mounted)} mounted" if more else f"{len(native)} lines natively, {len(mounted)} mounted")
+        print(f"{len(native)} lines natively, {len(again)} again, {len(mounted)} mounted"
+              if more else f"{len(native)} lines natively, {len(mounted)} mounted")
         for mark, lines in (("<", missing), (">", new)):
             for line in lines:
                 print(mark, line)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # group: compile
 # limit: 120
-# torch.compile with its default backend, which writes Triton kernels: fused pointwise work, reductions, a trained network, changing shapes, and the
-# mode that captures graphs. Always compiled anew.
+# torch.compile with its default backend, which writes Triton kernels: fused pointwise work, reductions, a
+# trained network, changing shapes, and the mode that captures graphs. Always compiled anew.
 import os
 import tempfile
 

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 # group: math
 # limit: 60
-# cuDNN: convolutions of one to three dimensions in both layouts, grouped, dilated and transposed, with gradients and with the benchmark mode; LSTM, GRU
-# and plain recurrent networks, packed sequences, batch and layer norms, pooling, CTC.
+# cuDNN: convolutions of one to three dimensions in both layouts, grouped, dilated and transposed, with
+# gradients and with the benchmark mode; LSTM, GRU and plain recurrent networks, packed sequences, batch and
+# layer norms, pooling, CTC.
 from checks import *
 import torch
 import torch.nn.functional as F
@@ -16,7 +17,8 @@ rand = lambda *s: torch.randn(*s, generator=G)
 def both(name, f, tensors, tolerance, cast=None, layout=torch.contiguous_format):
     """f of tensors on the device against doubles on the CPU, with gradients of all."""
     want = [t.detach().double().clone().requires_grad_() for t in tensors]
-    got = [t.detach().to(device=device, dtype=cast or t.dtype, copy=True).contiguous(memory_format=layout if t.dim() == 4 else torch.contiguous_format)
+    got = [t.detach().to(device=device, dtype=cast or t.dtype, copy=True)
+           .contiguous(memory_format=layout if t.dim() == 4 else torch.contiguous_format)
            .detach().requires_grad_() for t in tensors]
     a, b = f(*got), f(*want)
     close(name, a, b, tolerance)
@@ -31,12 +33,16 @@ def both(name, f, tensors, tolerance, cast=None, layout=torch.contiguous_format)
 def convolutions():
     x, w, b = rand(4, 16, 30, 34), rand(24, 16, 3, 3) / 12, rand(24)
     for name, layout in (("planes", torch.contiguous_format), ("channels last", torch.channels_last)):
-        y = both(f"{name} float32", lambda x, w, b: F.conv2d(x, w, b, padding=1), [x, w, b], 1e-4, layout=layout)
+        y = both(f"{name} float32", lambda x, w, b: F.conv2d(x, w, b, padding=1), [x, w, b], 1e-4,
+                 layout=layout)
         if gpu:
-            both(f"{name} float16", lambda x, w, b: F.conv2d(x, w, b, padding=1, stride=2), [x, w, b], 1e-2, torch.float16, layout)
-            both(f"{name} bfloat16", lambda x, w, b: F.conv2d(x, w, b, padding=1), [x, w, b], 5e-2, torch.bfloat16, layout)
+            both(f"{name} float16", lambda x, w, b: F.conv2d(x, w, b, padding=1, stride=2), [x, w, b], 1e-2,
+                 torch.float16, layout)
+            both(f"{name} bfloat16", lambda x, w, b: F.conv2d(x, w, b, padding=1), [x, w, b], 5e-2,
+                 torch.bfloat16, layout)
     both("one dimension", lambda x, w: F.conv1d(x, w, padding=2), [rand(3, 8, 100), rand(6, 8, 5) / 6], 1e-4)
-    both("three dimensions", lambda x, w: F.conv3d(x, w), [rand(2, 4, 9, 10, 11), rand(5, 4, 3, 3, 3) / 10], 1e-4)
+    both("three dimensions", lambda x, w: F.conv3d(x, w), [rand(2, 4, 9, 10, 11), rand(5, 4, 3, 3, 3) / 10],
+         1e-4)
     both("by channel", lambda x, w: F.conv2d(x, w, groups=16, padding=1), [x, rand(16, 1, 3, 3) / 3], 1e-4)
     both("in groups", lambda x, w: F.conv2d(x, w, groups=4), [x, rand(8, 4, 3, 3) / 6], 1e-4)
     both("dilated", lambda x, w: F.conv2d(x, w, dilation=3), [x, w], 1e-4)
@@ -91,13 +97,15 @@ def recurrent():
 @section()
 def other_layers():
     x = rand(8, 12, 20, 22)
-    both("batch norm", lambda x, w, b: F.batch_norm(x, None, None, w, b, training=True), [x, rand(12), rand(12)], 1e-4)
+    both("batch norm", lambda x, w, b: F.batch_norm(x, None, None, w, b, training=True),
+         [x, rand(12), rand(12)], 1e-4)
     both("layer norm", lambda x, w: F.layer_norm(x, (22,), w), [x, rand(22)], 1e-4)
     both("group norm", lambda x, w: F.group_norm(x, 3, w), [x, rand(12)], 1e-4)
     both("max pool", lambda x: F.max_pool2d(x, 3, 2), [x], 1e-5)
     both("average pool", lambda x: F.adaptive_avg_pool2d(x, (5, 7)), [x], 1e-5)
     both("interpolation", lambda x: F.interpolate(x, scale_factor=1.7, mode="bilinear"), [x], 1e-4)
-    both("grid sample", lambda x, g: F.grid_sample(x, torch.tanh(g), align_corners=False), [x, rand(8, 9, 9, 2)], 1e-3)
+    both("grid sample", lambda x, g: F.grid_sample(x, torch.tanh(g), align_corners=False),
+         [x, rand(8, 9, 9, 2)], 1e-3)
     logits = rand(30, 4, 10)
     targets = torch.randint(1, 10, (4, 8), generator=G)
     lengths = torch.full((4,), 30), torch.full((4,), 8)

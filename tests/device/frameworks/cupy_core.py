@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 # group: cupy
 # limit: 100
-# CuPy itself: elementwise and reduction kernels, raw kernels and modules (with constants, templates, shared memory), fusion, its
-# memory pools, pinned and managed memory, streams, events, graphs, textures, and values out to NumPy and PyTorch.
+# CuPy itself: elementwise and reduction kernels, raw kernels and modules (with constants, templates, shared
+# memory), fusion, its memory pools, pinned and managed memory, streams, events, graphs, textures, and values
+# out to NumPy and PyTorch.
 import os
 import tempfile
 
@@ -36,7 +37,8 @@ def arrays():
     x = cp.asarray(a)
     close("arithmetic", cp.sin(x) * 2 + cp.exp(-x * x), np.sin(a) * 2 + np.exp(-a * a), 1e-5)
     close("sum", x.sum(1), a.sum(1, dtype="f8"), 1e-4)
-    close("mean, deviation", cp.stack([x.mean(), x.std()]), np.stack([a.mean(dtype="f8"), a.std(dtype="f8")]), 1e-5)
+    close("mean, deviation", cp.stack([x.mean(), x.std()]), np.stack([a.mean(dtype="f8"), a.std(dtype="f8")]),
+          1e-5)
     same("maximum", x.max(0), a.max(0))
     same("sort", cp.sort(x, 1), np.sort(a, 1))
     same("argsort", cp.argsort(x[0]), np.argsort(a[0]))
@@ -193,10 +195,13 @@ def texture():
     array.copy_from(cp.asarray(a))
     resource = cp.cuda.texture.ResourceDescriptor(cp.cuda.runtime.cudaResourceTypeArray, cuArr=array)
     clamp = cp.cuda.runtime.cudaAddressModeClamp
-    texture = cp.cuda.texture.TextureObject(resource, cp.cuda.texture.TextureDescriptor((clamp, clamp), cp.cuda.runtime.cudaFilterModePoint,
-                                                                                       cp.cuda.runtime.cudaReadModeElementType))
+    how = cp.cuda.texture.TextureDescriptor((clamp, clamp), cp.cuda.runtime.cudaFilterModePoint,
+                                            cp.cuda.runtime.cudaReadModeElementType)
+    texture = cp.cuda.texture.TextureObject(resource, how)
     k = cp.RawKernel(r"""extern "C" __global__ void fetch(cudaTextureObject_t t, float *o)
-    { o[threadIdx.y * 16 + threadIdx.x] = tex2D<float>(t, threadIdx.x + 0.5f, threadIdx.y + 0.5f); }""", "fetch")
+    {
+        o[threadIdx.y * 16 + threadIdx.x] = tex2D<float>(t, threadIdx.x + 0.5f, threadIdx.y + 0.5f);
+    }""", "fetch")
     o = cp.zeros((16, 16), "f4")
     k((1,), (16, 16), (texture, o))
     same("texture", o, a)

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # group: cupy
 # limit: 100
-# NVIDIA's libraries by way of CuPy: cuBLAS, cuSOLVER, cuFFT, cuSPARSE (SpGEMM too), cuRAND, CUB, and the parts of SciPy that stand on them.
+# NVIDIA's libraries by way of CuPy: cuBLAS, cuSOLVER, cuFFT, cuSPARSE (SpGEMM too), cuRAND, CUB, and the
+# parts of SciPy that stand on them.
 import os
 import tempfile
 
@@ -119,7 +120,8 @@ def science():
     close("median filter", cn.median_filter(put(a), 3), sn.median_filter(a, 3), 1e-12)
     k = R.standard_normal((5, 5))
     close("convolution", csig.fftconvolve(put(a), put(k)), ssig.fftconvolve(a, k), 1e-10)
-    close("gamma function", csp.gammaln(put(np.abs(a) + 1)), __import__("scipy.special", fromlist=["gammaln"]).gammaln(np.abs(a) + 1), 1e-10)
+    close("gamma function", csp.gammaln(put(np.abs(a) + 1)),
+          __import__("scipy.special", fromlist=["gammaln"]).gammaln(np.abs(a) + 1), 1e-10)
     close("interpolation", cn.map_coordinates(put(a), put(np.array([[3.3, 10.7], [5.5, 60.2]])), order=1),
           sn.map_coordinates(a, np.array([[3.3, 10.7], [5.5, 60.2]]), order=1), 1e-9)
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # group: processes
 # limit: 60
-# DataLoader with worker processes, forked from a process that uses the GPU and spawned, with pinned memory and without: the
-# batches are right and reach the GPU; the parent's session survives its children.
+# DataLoader with worker processes, forked from a process that uses the GPU and spawned, with pinned memory
+# and without: the batches are right and reach the GPU; the parent's session survives its children.
 from checks import *
 import torch
 from torch.utils.data import DataLoader, Dataset
@@ -57,15 +57,20 @@ if __name__ == "__main__":
     @section()
     def forked():
         say("forked", total(num_workers=2, multiprocessing_context="fork") == want)
-        say("forked, pinned", total(num_workers=2, multiprocessing_context="fork", pin_memory=gpu, persistent_workers=True) == want)
+        say("forked, pinned",
+            total(num_workers=2, multiprocessing_context="fork", pin_memory=gpu,
+                  persistent_workers=True) == want)
 
     @section()
     def spawned():
-        say("spawned, pinned", total(num_workers=2, multiprocessing_context="spawn", pin_memory=gpu, persistent_workers=True) == want)
+        say("spawned, pinned",
+            total(num_workers=2, multiprocessing_context="spawn", pin_memory=gpu,
+                  persistent_workers=True) == want)
 
     @section(needs_gpu=True)
     def cuda_in_a_forked_worker():
-        seen = [int(v) for batch in DataLoader(Refuses(), num_workers=2, multiprocessing_context="fork") for v in batch]
+        seen = [int(v) for batch in DataLoader(Refuses(), num_workers=2, multiprocessing_context="fork")
+                for v in batch]
         say("CUDA in a forked worker is refused in words", seen == [1, 1, 1, 1])
 
     @section()

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # group: tools
 # limit: 60
-# Errors that kill a context: an index outside an array fails a device-side assertion, the message reaches standard error, everything
-# afterwards in this process fails with the same code, and a new process works.
+# Errors that kill a context: an index outside an array fails a device-side assertion, the message reaches
+# standard error, everything afterwards in this process fails with the same code, and a new process works.
 import os
 import re
 import subprocess
@@ -44,7 +44,8 @@ def assertion():
 def another_process():
     import torch
 
-    same("a new process", torch.arange(10, device="cuda")[torch.tensor([3, 9], device="cuda")], torch.tensor([3, 9]))
+    same("a new process", torch.arange(10, device="cuda")[torch.tensor([3, 9], device="cuda")],
+         torch.tensor([3, 9]))
 
 
 done()

@@ -2,7 +2,8 @@
 # group: torch
 # limit: 45
 # alone: yes
-# Streams and events: order between streams, times that grow with the work, queries, priorities, and host callbacks' order.
+# Streams and events: order between streams, times that grow with the work, queries, priorities, and host
+# callbacks' order.
 import time
 from checks import *
 import torch

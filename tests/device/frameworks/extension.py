@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 # group: extension
 # limit: 200
-# A CUDA extension of one's own, compiled by torch.utils.cpp_extension with nvcc and loaded: a kernel with shared memory and atomics, on the current stream,
-# and an operator with a gradient that uses it. What is compiled is kept in FRAMEWORKS_CACHE, so that a second run finds it.
+# A CUDA extension of one's own, compiled by torch.utils.cpp_extension with nvcc and loaded: a kernel with
+# shared memory and atomics, on the current stream, and an operator with a gradient that uses it. What is
+# compiled is kept in FRAMEWORKS_CACHE, so that a second run finds it.
 import os
 import shutil
 import tempfile
@@ -36,7 +37,9 @@ __global__ void squares_kernel(const float *x, float *y, int64_t n)
 torch::Tensor squares(torch::Tensor x)
 {
 	auto y = torch::empty_like(x);
-	squares_kernel<<<(x.numel() + 255) / 256, 256, 0, c10::cuda::getCurrentCUDAStream()>>>(x.data_ptr<float>(), y.data_ptr<float>(), x.numel());
+	cudaStream_t stream = c10::cuda::getCurrentCUDAStream();
+	squares_kernel<<<(x.numel() + 255) / 256, 256, 0, stream>>>(
+		x.data_ptr<float>(), y.data_ptr<float>(), x.numel());
 	C10_CUDA_KERNEL_LAUNCH_CHECK();
 	return y;
 }
@@ -47,7 +50,8 @@ __global__ void histogram_kernel(const int *x, int *out, int64_t n, int bins)
 	for (int i = threadIdx.x; i < bins; i += blockDim.x)
 		part[i] = 0;
 	__syncthreads();
-	for (int64_t i = blockIdx.x * (int64_t)blockDim.x + threadIdx.x; i < n; i += (int64_t)gridDim.x * blockDim.x)
+	int64_t first = blockIdx.x * (int64_t)blockDim.x + threadIdx.x;
+	for (int64_t i = first; i < n; i += (int64_t)gridDim.x * blockDim.x)
 		atomicAdd(&part[x[i]], 1);
 	__syncthreads();
 	for (int i = threadIdx.x; i < bins; i += blockDim.x)
@@ -57,7 +61,9 @@ __global__ void histogram_kernel(const int *x, int *out, int64_t n, int bins)
 torch::Tensor histogram(torch::Tensor x, int64_t bins)
 {
 	auto out = torch::zeros({bins}, x.options());
-	histogram_kernel<<<32, 128, bins * sizeof(int), c10::cuda::getCurrentCUDAStream()>>>(x.data_ptr<int>(), out.data_ptr<int>(), x.numel(), bins);
+	cudaStream_t stream = c10::cuda::getCurrentCUDAStream();
+	histogram_kernel<<<32, 128, bins * sizeof(int), stream>>>(
+		x.data_ptr<int>(), out.data_ptr<int>(), x.numel(), bins);
 	C10_CUDA_KERNEL_LAUNCH_CHECK();
 	return out;
 }
@@ -68,7 +74,8 @@ torch::Tensor histogram(torch::Tensor x, int64_t bins)
 def extension():
     path = os.path.join(folder, "extension")
     os.makedirs(path, exist_ok=True)
-    module = load_inline("frameworks_extension", CPP, CUDA, functions=["squares", "histogram"], build_directory=path)
+    module = load_inline("frameworks_extension", CPP, CUDA, functions=["squares", "histogram"],
+                         build_directory=path)
     x = torch.randn(10007, generator=torch.Generator().manual_seed(1))
     same("squares", module.squares(x.cuda()), x * x)
     i = torch.randint(0, 100, (50000,), generator=torch.Generator().manual_seed(2), dtype=torch.int32)

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # group: math
 # limit: 45
-# torch.fft and what stands on it, of lengths that are powers of two, composite and prime, in one to three dimensions.
+# torch.fft and what stands on it, of lengths that are powers of two, composite and prime, in one to three
+# dimensions.
 from checks import *
 import torch
 
@@ -50,8 +51,11 @@ def applications():
     close("stft", s, torch.stft(x.double(), 256, window=window.double(), return_complex=True), 1e-4)
     close("istft", torch.istft(s, 256, window=window.to(device), length=4000), x, 1e-4)
     a, b = real(500), real(300)
-    product = torch.fft.irfft(torch.fft.rfft(a.to(device), 1024) * torch.fft.rfft(b.to(device), 1024), 1024)[:799]
-    close("convolution", product, torch.nn.functional.conv1d(a[None, None].double(), b.flip(0)[None, None].double(), padding=299)[0, 0], 1e-4)
+    product = torch.fft.irfft(torch.fft.rfft(a.to(device), 1024) * torch.fft.rfft(b.to(device), 1024),
+                              1024)[:799]
+    close("convolution", product,
+        torch.nn.functional.conv1d(a[None, None].double(), b.flip(0)[None, None].double(), padding=299)[0, 0],
+        1e-4)
     x = real(64, dtype=torch.float64).to(device).requires_grad_()
     (torch.fft.fft(x).abs() ** 2).sum().backward()
     close("gradient", x.grad, 128 * x, 1e-10)

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 # group: torch
 # limit: 60
-# CUDA graphs as PyTorch makes them: capture and replay with new inputs, several streams, a shared pool, a whole training step, random
-# numbers inside, make_graphed_callables, and a capture that fails and leaves nothing behind.
+# CUDA graphs as PyTorch makes them: capture and replay with new inputs, several streams, a shared pool, a
+# whole training step, random numbers inside, make_graphed_callables, and a capture that fails and leaves
+# nothing behind.
 from checks import *
 import torch
 
@@ -118,7 +119,9 @@ def graphed_callables():
     plain[0].load_state_dict(a.state_dict())
     plain[1].load_state_dict(b.state_dict())
     x = randn(8, 32).cuda().requires_grad_()
-    ga, gb = torch.cuda.make_graphed_callables((a, b), ((x,), (torch.zeros(8, 64, device="cuda", requires_grad=True),)))
+    ga, gb = torch.cuda.make_graphed_callables((a, b),
+                                               ((x,),
+                                                (torch.zeros(8, 64, device="cuda", requires_grad=True),)))
     for i in range(3):
         v = randn(8, 32) * (i + 1)
         u = v.clone().cuda().requires_grad_()

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # group: torch
 # limit: 45
-# Reading and writing by index, sorting, searching, counting: exactly as on the CPU; and with deterministic algorithms the same bits each time.
+# Reading and writing by index, sorting, searching, counting: exactly as on the CPU; and with deterministic
+# algorithms the same bits each time.
 import os
 
 os.environ["CUBLAS_WORKSPACE_CONFIG"] = ":4096:8"
@@ -34,11 +35,16 @@ def reading_and_writing():
     exact("where", lambda x: torch.where(x > 0, x, -x), x)
     exact("roll, flip", lambda x: x.roll((3, -7), (0, 1)).flip(1), x)
     exact("unfold", lambda x: x.unfold(1, 7, 3), x)
-    exact("index_put", lambda x, p: x.flatten().index_put((p,), torch.arange(5000.0, device=x.device)), x, torch.randperm(60000, generator=G)[:5000])
-    exact("accumulated integers", lambda i: torch.zeros(200, dtype=torch.long, device=i.device).index_put((i,), i, accumulate=True), i)
-    exact("scatter_add of integers", lambda i: torch.zeros(200, dtype=torch.long, device=i.device).scatter_add(0, i, i * 3), i)
-    exact("scatter_reduce", lambda x, i: torch.full((200,), -9.0, device=x.device).scatter_reduce(0, i, x.flatten()[:500], "amax"), x, i)
-    close("scatter_add", torch.zeros(200, device=device).scatter_add(0, i.to(device), x.flatten()[:500].to(device)),
+    exact("index_put", lambda x, p: x.flatten().index_put((p,), torch.arange(5000.0, device=x.device)), x,
+          torch.randperm(60000, generator=G)[:5000])
+    exact("accumulated integers",
+        lambda i: torch.zeros(200, dtype=torch.long, device=i.device).index_put((i,), i, accumulate=True), i)
+    exact("scatter_add of integers",
+          lambda i: torch.zeros(200, dtype=torch.long, device=i.device).scatter_add(0, i, i * 3), i)
+    exact("scatter_reduce", lambda x,
+          i: torch.full((200,), -9.0, device=x.device).scatter_reduce(0, i, x.flatten()[:500], "amax"), x, i)
+    close("scatter_add",
+          torch.zeros(200, device=device).scatter_add(0, i.to(device), x.flatten()[:500].to(device)),
           torch.zeros(200).double().scatter_add(0, i, x.flatten()[:500].double()), 1e-5)
     try:
         exact("an index outside", lambda x: x[999], x)
@@ -59,7 +65,8 @@ def sorting_and_counting():
     exact("unique", lambda i: i.unique(return_inverse=True, return_counts=True), i)
     exact("unique_consecutive", lambda i: i.unique_consecutive(), i // 10)
     exact("bincount", lambda i: i.bincount(), i)
-    exact("searchsorted", lambda x: torch.searchsorted(torch.linspace(-3, 3, 100, device=x.device).double(), x.double()), x)
+    exact("searchsorted",
+          lambda x: torch.searchsorted(torch.linspace(-3, 3, 100, device=x.device).double(), x.double()), x)
     exact("histogram", lambda i: i.double().histc(50, 0, 50), i)
     exact("argmax, argmin", lambda x: (x.argmax(1), x.argmin(0)), x)
     exact("cummax", lambda x: x.cummax(1), x)
@@ -88,7 +95,8 @@ def deterministic():
     x, i = rand(20000).to(device), ints(100, 20000).to(device)
     for name, f in (("scatter_add", lambda: torch.zeros(100, device=device).scatter_add(0, i, x)),
                     ("index_add", lambda: torch.zeros(100, device=device).index_add(0, i, x)),
-                    ("index_put", lambda: torch.zeros(100, device=device).index_put((i,), x, accumulate=True))):
+                    ("index_put",
+                    lambda: torch.zeros(100, device=device).index_put((i,), x, accumulate=True))):
         a = f()
         holds(f"{name} the same each time", all(torch.equal(a, f()) for _ in range(5)))
         bits(name, a)
@@ -101,13 +109,17 @@ def deterministic():
 @section()
 def special_functions():
     x = rand(1000).double()
-    for name in ("erf", "erfinv", "lgamma", "digamma", "sin", "log1p", "exp", "tan", "atan", "sigmoid", "rsqrt"):
+    for name in ("erf", "erfinv", "lgamma", "digamma", "sin", "log1p", "exp", "tan", "atan", "sigmoid",
+                 "rsqrt"):
         f = getattr(torch, name)
-        v = x.abs() + 0.1 if name in ("lgamma", "digamma", "log1p", "rsqrt") else torch.tanh(x) * 0.99 if name == "erfinv" else x
+        v = x.abs() + 0.1 if name in ("lgamma", "digamma", "log1p",
+                                      "rsqrt") else torch.tanh(x) * 0.99 if name == "erfinv" else x
         close(name, f(v.to(device)), f(v), 1e-12)
-    close("bessel, compiled at run time", torch.special.bessel_j0(x.to(device)), torch.special.bessel_j0(x), 1e-10)
+    close("bessel, compiled at run time", torch.special.bessel_j0(x.to(device)), torch.special.bessel_j0(x),
+          1e-10)
     close("i0e", torch.special.i0e(x.to(device)), torch.special.i0e(x), 1e-10)
-    close("zeta", torch.special.zeta(x.abs().to(device) + 2, x.abs().to(device) + 1), torch.special.zeta(x.abs() + 2, x.abs() + 1), 1e-10)
+    close("zeta", torch.special.zeta(x.abs().to(device) + 2, x.abs().to(device) + 1),
+          torch.special.zeta(x.abs() + 2, x.abs() + 1), 1e-10)
 
 
 done()

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # group: ipc
 # limit: 60
-# CUDA tensors that travel between processes without a copy: through a queue (CUDA IPC), written by the receiver and seen by the sender; and an event that
-# one process records and the other waits for.
+# CUDA tensors that travel between processes without a copy: through a queue (CUDA IPC), written by the
+# receiver and seen by the sender; and an event that one process records and the other waits for.
 from checks import *
 import torch
 import torch.multiprocessing as mp

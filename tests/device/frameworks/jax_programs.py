@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # group: jax
 # limit: 100
-# JAX: jit, grad, vmap, random numbers (the native ones), scan, linear algebra, FFT, half precision, convolution, sharding over one device, a host
-# callback, donated buffers, a small network trained.
+# JAX: jit, grad, vmap, random numbers (the native ones), scan, linear algebra, FFT, half precision,
+# convolution, sharding over one device, a host callback, donated buffers, a small network trained.
 import os
 
 os.environ.setdefault("XLA_PYTHON_CLIENT_MEM_FRACTION", ".2")
@@ -48,15 +48,19 @@ def transformations():
 @section()
 def random_numbers():
     key = jax.random.key(42)
-    for name, v in (("normal", jax.random.normal(key, (1000,))), ("uniform", jax.random.uniform(key, (1000,), dtype="f4")),
-                    ("integers", jax.random.randint(key, (1000,), 0, 1 << 30)), ("permutation", jax.random.permutation(key, 1000)),
-                    ("categorical", jax.random.categorical(key, jnp.arange(10.0), shape=(500,))), ("gamma", jax.random.gamma(key, 2.0, (200,)))):
+    for name, v in (("normal", jax.random.normal(key, (1000,))),
+                    ("uniform", jax.random.uniform(key, (1000,), dtype="f4")),
+                    ("integers", jax.random.randint(key, (1000,), 0, 1 << 30)),
+                    ("permutation", jax.random.permutation(key, 1000)),
+                    ("categorical", jax.random.categorical(key, jnp.arange(10.0), shape=(500,))),
+                    ("gamma", jax.random.gamma(key, 2.0, (200,)))):
         bits(name, np.asarray(v))
 
 
 @section()
 def control_flow():
-    carry, out = jax.jit(lambda c, v: jax.lax.scan(lambda c, v: (c * 0.9 + v, c), c, v))(0.0, jnp.arange(100.0))
+    carry, out = jax.jit(lambda c, v: jax.lax.scan(lambda c, v: (c * 0.9 + v, c), c, v))(0.0,
+        jnp.arange(100.0))
     want = 0.0
     for v in range(100):
         want = want * 0.9 + v
@@ -96,7 +100,8 @@ def half_precision():
     c = jax.lax.conv_general_dilated(normal(2, 8, 20, 20), normal(4, 8, 3, 3), (1, 1), "SAME")
     holds("convolution is finite", bool(jnp.isfinite(c).all()) and c.shape == (2, 4, 20, 20))
     with jax.default_matmul_precision("highest"):
-        close("einsum", jnp.einsum("bij,bjk->bik", a.reshape(2, 100, 300), b[None].repeat(2, 0)), want.reshape(2, 100, 100), 1e-4)
+        close("einsum", jnp.einsum("bij,bjk->bik", a.reshape(2, 100, 300), b[None].repeat(2, 0)),
+              want.reshape(2, 100, 100), 1e-4)
 
 
 @section()
@@ -112,7 +117,8 @@ def one_device():
 
 @section()
 def callbacks():
-    f = jax.jit(lambda v: jax.pure_callback(lambda u: np.asarray(u) * 3, jax.ShapeDtypeStruct((10,), "f8"), v) + 1)
+    f = jax.jit(lambda v: jax.pure_callback(lambda u: np.asarray(u) * 3, jax.ShapeDtypeStruct((10,), "f8"),
+                                            v) + 1)
     same("host callback", f(jnp.arange(10.0)), np.arange(10.0) * 3 + 1)
     g = jax.jit(lambda v: v + 1, donate_argnums=0)
     v = jnp.zeros(1000)

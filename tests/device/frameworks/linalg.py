@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # group: math
 # limit: 60
-# torch.linalg: each decomposition multiplied out again, and solutions put back into their equations, alone and in batches.
+# torch.linalg: each decomposition multiplied out again, and solutions put back into their equations, alone
+# and in batches.
 from checks import *
 import torch
 
@@ -78,11 +79,18 @@ def factors():
 @section()
 def equations():
     each("solve", positive, lambda a: iter([("residue", a @ L.solve(a, a[..., :7]), a[..., :7].cpu())]))
-    each("inverse", positive, lambda a: iter([("product", a @ L.inv(a), torch.eye(60).expand(a.shape).double())]))
-    each("triangular", positive, lambda a: iter([("residue", a.tril() @ L.solve_triangular(a.tril(), a, upper=False), None)]))
-    each("least squares", tall, lambda a: iter([("solution", L.lstsq(a, a @ torch.ones(a.shape[:-2] + (40, 2), dtype=a.dtype, device=a.device)).solution,
+    each("inverse", positive,
+         lambda a: iter([("product", a @ L.inv(a), torch.eye(60).expand(a.shape).double())]))
+    each("triangular", positive,
+         lambda a: iter([("residue", a.tril() @ L.solve_triangular(a.tril(), a, upper=False), None)]))
+    each("least squares", tall,
+         lambda a: iter([("solution",
+                          L.lstsq(a,
+                                  a @ torch.ones(a.shape[:-2] + (40, 2), dtype=a.dtype,
+                                                 device=a.device)).solution,
                                                  torch.ones(a.shape[:-2] + (40, 2)).double())]))
-    each("determinant", positive, lambda a: iter([("logarithm", L.slogdet(a).logabsdet, L.slogdet(a.cpu().double()).logabsdet)]))
+    each("determinant", positive,
+         lambda a: iter([("logarithm", L.slogdet(a).logabsdet, L.slogdet(a.cpu().double()).logabsdet)]))
     each("pseudo-inverse", tall, lambda a: iter([("product", a @ L.pinv(a) @ a, None)]))
 
 

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # group: math
 # limit: 45
-# Matrix products of every precision that the tensor cores have: fp64, fp32, tf32, fp16, bf16, int8 and fp8, with scales, biases and epilogues.
+# Matrix products of every precision that the tensor cores have: fp64, fp32, tf32, fp16, bf16, int8 and fp8,
+# with scales, biases and epilogues.
 from checks import *
 import torch
 
@@ -33,11 +34,16 @@ def batched_and_fused():
     a, b, bias = rand(6, 64, 32).half(), rand(6, 32, 48).half(), rand(48).half()
     if gpu:
         close("batched", torch.bmm(a.to(device), b.to(device)), a.double() @ b.double(), 3e-3)
-        close("with a bias", torch.addmm(bias.cuda(), a[0].cuda(), b[0].cuda()), bias.double() + a[0].double() @ b[0].double(), 3e-3)
-        close("with a bias and GELU", torch._addmm_activation(bias.cuda(), a[0].cuda(), b[0].cuda(), use_gelu=True),
-              torch.nn.functional.gelu(bias.double() + a[0].double() @ b[0].double(), approximate="tanh"), 3e-3)
-        close("linear", torch.nn.functional.linear(a.cuda(), b[0].mT.cuda().contiguous(), bias.cuda()), a.double() @ b[0].double() + bias.double(), 3e-3)
-    close("strided", a.float().to(device).transpose(1, 2) @ a.float().to(device), a.double().transpose(1, 2) @ a.double(), 1e-4)
+        close("with a bias", torch.addmm(bias.cuda(), a[0].cuda(), b[0].cuda()),
+              bias.double() + a[0].double() @ b[0].double(), 3e-3)
+        close("with a bias and GELU",
+              torch._addmm_activation(bias.cuda(), a[0].cuda(), b[0].cuda(), use_gelu=True),
+              torch.nn.functional.gelu(bias.double() + a[0].double() @ b[0].double(), approximate="tanh"),
+              3e-3)
+        close("linear", torch.nn.functional.linear(a.cuda(), b[0].mT.cuda().contiguous(), bias.cuda()),
+              a.double() @ b[0].double() + bias.double(), 3e-3)
+    close("strided", a.float().to(device).transpose(1, 2) @ a.float().to(device),
+          a.double().transpose(1, 2) @ a.double(), 1e-4)
     empty = torch.zeros(5, 0, device=device) @ torch.zeros(0, 7, device=device)
     same("with nothing in between", empty, torch.zeros(5, 7))
 
@@ -58,12 +64,14 @@ def fp8():
         y = b.mT.contiguous().to(torch.float8_e4m3fn).mT
         sx, sy = torch.tensor(0.5), torch.tensor(2.0)
         for out in (torch.bfloat16, torch.float16, torch.float32):
-            got = torch._scaled_mm(x.cuda(), y.mT.contiguous().cuda().mT, scale_a=sx.cuda(), scale_b=sy.cuda(), out_dtype=out)
+            got = torch._scaled_mm(x.cuda(), y.mT.contiguous().cuda().mT, scale_a=sx.cuda(),
+                                   scale_b=sy.cuda(), out_dtype=out)
             close(f"{name} to {str(out)[6:]}", got, x.double() @ y.double(), tolerance)
     x = a.to(torch.float8_e4m3fn)
     y = b.mT.contiguous().to(torch.float8_e4m3fn)
     sa, sb = torch.rand(64, 1, generator=G) + 0.5, torch.rand(1, 96, generator=G) + 0.5
-    got = torch._scaled_mm(x.cuda(), y.cuda().mT, scale_a=sa.cuda(), scale_b=sb.cuda(), out_dtype=torch.bfloat16, use_fast_accum=True)
+    got = torch._scaled_mm(x.cuda(), y.cuda().mT, scale_a=sa.cuda(), scale_b=sb.cuda(),
+                           out_dtype=torch.bfloat16, use_fast_accum=True)
     close("fp8 with scales of rows", got, (x.double() * sa) @ (y.mT.double() * sb), 2e-2)
     bits("fp8 with scales of rows", got)
 
@@ -74,7 +82,9 @@ def large():
     got = a.cuda() @ a.cuda()
     rows = torch.tensor([0, 1, 777, 4095])
     close("4096 in bfloat16", got[rows.cuda()], a[rows].double() @ a.double(), 1e-2)
-    close("of ones", torch.ones(8192, 8192, device="cuda", dtype=torch.float16)[:100] @ torch.ones(8192, 64, device="cuda", dtype=torch.float16),
+    close("of ones",
+        torch.ones(8192, 8192, device="cuda", dtype=torch.float16)[:100] @ torch.ones(8192, 64, device="cuda",
+        dtype=torch.float16),
           torch.full((100, 64), 8192.0), 0)
 
 

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # group: memory
 # limit: 60
-# PyTorch's view of memory: how much there is, what its allocator keeps, being out of it (the device's, and a limit of one's own) and going on afterwards.
+# PyTorch's view of memory: how much there is, what its allocator keeps, being out of it (the device's, and a
+# limit of one's own) and going on afterwards.
 import gc
 from checks import *
 import torch
@@ -34,7 +35,8 @@ def statistics():
     tensors = [torch.empty(k * MiB, dtype=torch.uint8, device="cuda") for k in (1, 3, 20, 50)]
     del tensors[1]
     after = torch.cuda.memory_stats()
-    for key in ("allocated_bytes.all.current", "allocated_bytes.all.peak", "reserved_bytes.all.current", "segment.all.current", "active.all.current",
+    for key in ("allocated_bytes.all.current", "allocated_bytes.all.peak", "reserved_bytes.all.current",
+                "segment.all.current", "active.all.current",
                 "inactive_split_bytes.all.current"):
         say(key, after[key] - (0 if "peak" in key else before[key]))
     say("summary", "Allocated memory" in torch.cuda.memory_summary())
@@ -74,7 +76,8 @@ def own_limit():
 
 @section()
 def filled():
-    """The device's own refusal, near the end of what is free: 4 GiB pieces until none is left, but at most 12."""
+    """The device's own refusal, near the end of what is free: 4 GiB pieces until none is left, but at most
+    12."""
     blocks = []
     try:
         for _ in range(12):

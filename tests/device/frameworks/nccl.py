@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # group: processes
 # limit: 60
-# torch.distributed with NCCL and one rank: every collective, asynchronously too, and a network trained under DistributedDataParallel.
+# torch.distributed with NCCL and one rank: every collective, asynchronously too, and a network trained under
+# DistributedDataParallel.
 import os
 import tempfile
 from checks import *
@@ -13,7 +14,8 @@ folder = tempfile.TemporaryDirectory()
 
 @section()
 def start():
-    dist.init_process_group("nccl" if gpu else "gloo", init_method=f"file://{folder.name}/store", rank=0, world_size=1,
+    dist.init_process_group("nccl" if gpu else "gloo", init_method=f"file://{folder.name}/store", rank=0,
+                            world_size=1,
                             **({"device_id": torch.device("cuda:0")} if gpu else {}))
     if gpu:
         say("NCCL", ".".join(map(str, torch.cuda.nccl.version())))

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # group: numba
 # limit: 90
-# numba-cuda: kernels in Python, with shared and local memory, atomics, warps, grids that synchronise, random numbers, streams, events, pinned, mapped and
-# managed arrays, ufuncs, reductions, and errors.
+# numba-cuda: kernels in Python, with shared and local memory, atomics, warps, grids that synchronise, random
+# numbers, streams, events, pinned, mapped and managed arrays, ufuncs, reductions, and errors.
 import warnings
 
 warnings.simplefilter("ignore")

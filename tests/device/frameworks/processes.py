@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # group: processes
 # limit: 80
-# torch.multiprocessing: spawned processes that use the GPU at once, each with a session of its own; tensors travel by way of the CPU.
-# One of them fails and is reported; the others' work is right.
+# torch.multiprocessing: spawned processes that use the GPU at once, each with a session of its own; tensors
+# travel by way of the CPU. One of them fails and is reported; the others' work is right.
 from checks import *
 import torch
 import torch.multiprocessing as mp

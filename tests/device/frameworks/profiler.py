@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 # group: tools
 # limit: 60
-# torch.profiler: the profiled work is right and ends; natively it has the kernels' times, through a mount those of the CPU side at
-# least, without a crash or a hang. Also NVTX ranges, event timing and the memory history.
+# torch.profiler: the profiled work is right and ends; natively it has the kernels' times, through a mount
+# those of the CPU side at least, without a crash or a hang. Also NVTX ranges, event timing and the memory
+# history.
 import os
 import tempfile
 from checks import *
@@ -28,7 +29,8 @@ def profiled():
     names = {e.key for e in events}
     holds("CPU operators are seen", "aten::mm" in names and "work" in names, sorted(names)[:20])
     kernels = sum(1 for e in p.events() if str(e.device_type).endswith("CUDA"))
-    note(f"{kernels} device events; device time {sum(getattr(e, 'self_device_time_total', 0) for e in events):.0f} us")
+    total = sum(getattr(e, "self_device_time_total", 0) for e in events)
+    note(f"{kernels} device events; device time {total:.0f} us")
     note("kernels are seen" if kernels else "no kernels are seen: the profiler had the CPU side only")
     holds("a table can be printed", len(events.table(sort_by="self_cpu_time_total", row_limit=5)) > 100)
     with tempfile.TemporaryDirectory() as d:
@@ -39,7 +41,8 @@ def profiled():
 @section()
 def scheduled():
     seen = []
-    with profile(activities=activities, schedule=schedule(wait=1, warmup=1, active=2), on_trace_ready=lambda p: seen.append(len(p.events()) > 0)) as p:
+    with profile(activities=activities, schedule=schedule(wait=1, warmup=1, active=2),
+                 on_trace_ready=lambda p: seen.append(len(p.events()) > 0)) as p:
         for _ in range(5):
             work()
             p.step()
@@ -74,7 +77,8 @@ def memory_history():
     x = torch.empty(1 << 20, device="cuda")
     s = torch.cuda.memory._snapshot()
     torch.cuda.memory._record_memory_history(enabled=None)
-    holds("the history has the allocation", any(t["action"] == "alloc" and t["size"] == x.numel() * 4 for d in s["device_traces"] for t in d))
+    holds("the history has the allocation",
+          any(t["action"] == "alloc" and t["size"] == x.numel() * 4 for d in s["device_traces"] for t in d))
 
 
 @section()

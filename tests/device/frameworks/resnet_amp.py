@@ -2,8 +2,8 @@
 # group: models
 # limit: 80
 # native runs: 2
-# ResNet-50, trained with mixed precision as people do: its losses are those of native runs, to the tolerance that two of these have.
-# And with deterministic algorithms, where they are equal to the last bit.
+# ResNet-50, trained with mixed precision as people do: its losses are those of native runs, to the tolerance
+# that two of these have. And with deterministic algorithms, where they are equal to the last bit.
 import os
 
 os.environ["CUBLAS_WORKSPACE_CONFIG"] = ":4096:8"

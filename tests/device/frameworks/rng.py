@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # group: torch
 # limit: 45
-# Random numbers: every stream is the native one, to the last bit; states can be kept and put back; the Philox offset moves as natively.
+# Random numbers: every stream is the native one, to the last bit; states can be kept and put back; the
+# Philox offset moves as natively.
 from checks import *
 import torch
 
@@ -20,7 +21,8 @@ def distributions():
     bits("randperm of many", torch.randperm(100000, **d))
     bits("bernoulli", torch.bernoulli(torch.full((1000,), 0.3, **d)))
     bits("multinomial", torch.multinomial(torch.arange(1.0, 101, **d), 50))
-    bits("multinomial with replacement", torch.multinomial(torch.arange(1.0, 101, **d), 500, replacement=True))
+    bits("multinomial with replacement",
+         torch.multinomial(torch.arange(1.0, 101, **d), 500, replacement=True))
     bits("poisson", torch.poisson(torch.full((1000,), 4.0, **d)))
     for name in ("normal_", "uniform_", "exponential_", "cauchy_", "log_normal_"):
         bits(name, getattr(torch.empty(1000, **d), name)())
@@ -66,8 +68,11 @@ def generators():
     same("own generators", torch.rand(1000, device="cuda", generator=h), a)
     for n in (1, 100, 100000, 3):
         torch.rand(n, device="cuda", generator=g)
-        say(f"philox offset after {n} more", g.get_offset() if hasattr(g, "get_offset") else digest(g.get_state()))
-    same("the two differ now", (torch.rand(4, device="cuda", generator=g) == torch.rand(4, device="cuda", generator=h)).any(), torch.tensor(False))
+        say(f"philox offset after {n} more", g.get_offset()
+            if hasattr(g, "get_offset") else digest(g.get_state()))
+    same("the two differ now",
+        (torch.rand(4, device="cuda", generator=g) == torch.rand(4, device="cuda", generator=h)).any(),
+        torch.tensor(False))
 
 
 @section(needs_gpu=True)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # group: torch
 # limit: 60
-# Several Python threads that train at once, each on a stream of its own; gradients of one model from several threads; and autograd's
-# own threads. The results are those of one thread, to the last bit.
+# Several Python threads that train at once, each on a stream of its own; gradients of one model from several
+# threads; and autograd's own threads. The results are those of one thread, to the last bit.
 import threading
 from checks import *
 import torch

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 # group: models
 # limit: 80
-# Models of the transformers library with random weights: GPT-2 generates in half precision (greedy, sampled, beams), a Llama-style one with grouped
-# queries and a cache, a BERT-style encoder with a mask and one training step. The tokens are the native ones.
+# Models of the transformers library with random weights: GPT-2 generates in half precision (greedy, sampled,
+# beams), a Llama-style one with grouped queries and a cache, a BERT-style encoder with a mask and one
+# training step. The tokens are the native ones.
 import os
 
 os.environ["HF_HUB_OFFLINE"] = "1"
@@ -12,7 +13,8 @@ from checks import *
 try:
     import torch
     import transformers
-    from transformers import BertConfig, BertForMaskedLM, GPT2Config, GPT2LMHeadModel, LlamaConfig, LlamaForCausalLM
+    from transformers import BertConfig, BertForMaskedLM, GPT2Config, GPT2LMHeadModel
+    from transformers import LlamaConfig, LlamaForCausalLM
 except ImportError as e:
     skip(e)
 
@@ -22,7 +24,8 @@ note(f"transformers {transformers.__version__}")
 
 def tokens(model, ids, **how):
     with torch.inference_mode():
-        out = model.generate(ids, attention_mask=torch.ones_like(ids), max_new_tokens=24, min_new_tokens=24, pad_token_id=0, **how)
+        out = model.generate(ids, attention_mask=torch.ones_like(ids), max_new_tokens=24, min_new_tokens=24,
+                             pad_token_id=0, **how)
     return out[0, ids.shape[1]:].tolist()
 
 
@@ -48,7 +51,8 @@ def gpt2():
 
 def llama_of(dtype, attention):
     torch.manual_seed(4)
-    config = LlamaConfig(hidden_size=512, intermediate_size=1376, num_hidden_layers=4, num_attention_heads=8, num_key_value_heads=2,
+    config = LlamaConfig(hidden_size=512, intermediate_size=1376, num_hidden_layers=4, num_attention_heads=8,
+                         num_key_value_heads=2,
                          vocab_size=8000, max_position_embeddings=512, attn_implementation=attention)
     model = LlamaForCausalLM(config).eval()
     ids = torch.randint(0, 8000, (2, 64))
@@ -72,13 +76,16 @@ def llama():
 @section()
 def llama_static_cache():
     model, ids, _, _ = llama_of(half, "sdpa")
-    say("llama static cache", tokens(model, ids[:1].to(device), do_sample=False, cache_implementation="static", disable_compile=True))
+    say("llama static cache",
+        tokens(model, ids[:1].to(device), do_sample=False, cache_implementation="static",
+        disable_compile=True))
 
 
 @section()
 def bert():
     torch.manual_seed(5)
-    config = BertConfig(hidden_size=256, num_hidden_layers=4, num_attention_heads=4, intermediate_size=1024, vocab_size=3000,
+    config = BertConfig(hidden_size=256, num_hidden_layers=4, num_attention_heads=4, intermediate_size=1024,
+                        vocab_size=3000,
                         hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0)
     model = BertForMaskedLM(config).eval()
     ids = torch.randint(0, 3000, (8, 96))
@@ -89,7 +96,8 @@ def bert():
     ids, mask = ids.to(device), mask.to(device)
     for dtype, tolerance in ((torch.float32, 1e-2), (half, 2e-2), (torch.bfloat16, 1e-1)):
         with torch.inference_mode(), torch.autocast(device, dtype=dtype, enabled=dtype != torch.float32):
-            close(f"bert {str(dtype)[6:]}", model(ids, attention_mask=mask).logits[mask.bool()], want, tolerance)
+            close(f"bert {str(dtype)[6:]}", model(ids, attention_mask=mask).logits[mask.bool()], want,
+                  tolerance)
     model.train()
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3, fused=gpu)
     for step in range(4):

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # group: triton
 # limit: 100
-# Triton: a sum of vectors, softmax, a matrix product found by autotuning, attention that never holds the whole matrix, atomics, and a function in a
-# library of the compiler. Compiled anew in every run.
+# Triton: a sum of vectors, softmax, a matrix product found by autotuning, attention that never holds the
+# whole matrix, atomics, and a function in a library of the compiler. Compiled anew in every run.
 import os
 import tempfile
 
@@ -39,7 +39,8 @@ def softmax(o, x, n, B: tl.constexpr):
     tl.store(o + r * n + c, e / tl.sum(e, axis=0), mask=c < n)
 
 
-@triton.autotune([triton.Config({"M": m, "N": n, "K": 32}, num_warps=w, num_stages=s) for m, n, w, s in ((64, 64, 4, 2), (128, 64, 4, 3), (64, 128, 8, 3))],
+@triton.autotune([triton.Config({"M": m, "N": n, "K": 32}, num_warps=w, num_stages=s) for m, n, w,
+                  s in ((64, 64, 4, 2), (128, 64, 4, 3), (64, 128, 8, 3))],
                  key=["m", "n", "k"])
 @triton.jit
 def matmul(a, b, c, m, n, k, M: tl.constexpr, N: tl.constexpr, K: tl.constexpr):
@@ -48,8 +49,10 @@ def matmul(a, b, c, m, n, k, M: tl.constexpr, N: tl.constexpr, K: tl.constexpr):
     s = tl.arange(0, K)
     acc = tl.zeros((M, N), tl.float32)
     for t in range(0, k, K):
-        x = tl.load(a + i[:, None] * k + t + s[None, :], mask=(i[:, None] < m) & (t + s[None, :] < k), other=0.0)
-        y = tl.load(b + (t + s)[:, None] * n + j[None, :], mask=(t + s[:, None] < k) & (j[None, :] < n), other=0.0)
+        x = tl.load(a + i[:, None] * k + t + s[None, :], mask=(i[:, None] < m) & (t + s[None, :] < k),
+                    other=0.0)
+        y = tl.load(b + (t + s)[:, None] * n + j[None, :], mask=(t + s[:, None] < k) & (j[None, :] < n),
+                    other=0.0)
         acc = tl.dot(x, y, acc)
     tl.store(c + i[:, None] * n + j[None, :], acc.to(tl.float16), mask=(i[:, None] < m) & (j[None, :] < n))
 
@@ -120,7 +123,9 @@ def attention_in_blocks():
     q, k, v = (rand(6, 256, 64).half() for _ in range(3))
     o = torch.empty(6, 256, 64, device="cuda", dtype=torch.float16)
     attention[(256 // 64, 6)](q.cuda(), k.cuda(), v.cuda(), o, 256, 0.125, D=64, B=64)
-    close("attention", o, torch.nn.functional.scaled_dot_product_attention(q.double(), k.double(), v.double(), is_causal=True), 5e-3)
+    close("attention", o,
+          torch.nn.functional.scaled_dot_product_attention(q.double(), k.double(), v.double(),
+                                                           is_causal=True), 5e-3)
     bits("attention", o)
 
 

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # group: processes
 # limit: 90
-# Two GPUs of one server: selection, copies and access between them, work on both at once, and NCCL between two processes, a GPU each.
+# Two GPUs of one server: selection, copies and access between them, work on both at once, and NCCL between
+# two processes, a GPU each.
 from checks import *
 import tempfile
 import torch
@@ -14,7 +15,8 @@ if not gpu or torch.cuda.device_count() < 2:
 
 def rank_main(rank, folder, back):
     torch.cuda.set_device(rank)
-    dist.init_process_group("nccl", init_method=f"file://{folder}/store", rank=rank, world_size=2, device_id=torch.device("cuda", rank))
+    dist.init_process_group("nccl", init_method=f"file://{folder}/store", rank=rank, world_size=2,
+                            device_id=torch.device("cuda", rank))
     x = torch.full((100000,), rank + 1.0, device="cuda")
     dist.all_reduce(x)
     sums = float(x[0]), float(x.sum())
@@ -29,7 +31,8 @@ def rank_main(rank, folder, back):
         z = torch.zeros(7, device="cuda")
         dist.recv(z, 0)
         got = float(z.sum())
-    net = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(8, 1, bias=False).cuda(), device_ids=[rank])
+    net = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(8, 1, bias=False).cuda(),
+                                                    device_ids=[rank])
     with torch.no_grad():
         net.module.weight.fill_(1.0)
     net(torch.full((2, 8), float(rank + 1), device="cuda")).sum().backward()

@@ -4,10 +4,10 @@
 
 cable.py NAMESPACE-PID ADDRESS PEER-NAMESPACE-PID PEER-ADDRESS DELAY-MS JITTER-MS LOSS-PERCENT [SEED]
 
-Makes a tun device in each namespace, with the addresses given (both in one /24), and carries packets between them: each
-waits DELAY-MS and up to JITTER-MS more, so that packets overtake each other, and LOSS-PERCENT of them vanish. Says
-"carrying" when it does, and ends at the end of its standard input, with the counts of what it carried, dropped, and
-delivered out of order. One thread."""
+Makes a tun device in each namespace, with the addresses given (both in one /24), and carries packets between
+them: each waits DELAY-MS and up to JITTER-MS more, so that packets overtake each other, and LOSS-PERCENT of
+them vanish. Says "carrying" when it does, and ends at the end of its standard input, with the counts of what
+it carried, dropped, and delivered out of order. One thread."""
 
 import ctypes
 import fcntl

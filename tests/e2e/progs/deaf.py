@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""A server that is none of ours, on a free loopback port that it prints: `silent` accepts and never answers, `http` answers everything with an
-HTTP error, `random` with random bytes, `closing` closes at once. Ends when it is killed, or after two minutes."""
+"""A server that is none of ours, on a free loopback port that it prints: `silent` accepts and never answers,
+`http` answers everything with an HTTP error, `random` with random bytes, `closing` closes at once. Ends when
+it is killed, or after two minutes."""
 import os
 import socket
 import sys

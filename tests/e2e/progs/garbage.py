@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Sends garbage to the server at the port given, one connection each, and demands that the server ends every one of them. Prints how many there
-were; exits 1 and names the first that stayed. The random part has a fixed seed, so that a failure comes again."""
+"""Sends garbage to the server at the port given, one connection each, and demands that the server ends every
+one of them. Prints how many there were; exits 1 and names the first that stayed. The random part has a fixed
+seed, so that a failure comes again."""
 import random
 import struct
 import sys
@@ -38,10 +39,12 @@ def cases():
         yield f"kind {kind} with a bulk of 2^64 - 1", good + frame(kind, bulk_len=(1 << 64) - 1)
         yield f"kind {kind} with a bulk past the limit", good + frame(kind, bulk_len=(256 << 30) + 1)
     heads = {
-        "nil": b"\xc0", "an array in an array, 1000 deep": b"\x91" * 1000, "maps 1000 deep": b"\x81\xa1a" * 1000,
+        "nil": b"\xc0", "an array in an array, 1000 deep": b"\x91" * 1000,
+        "maps 1000 deep": b"\x81\xa1a" * 1000,
         "an array of 2^32 - 1": b"\xdd\xff\xff\xff\xff", "a map of 2^32 - 1": b"\xdf\xff\xff\xff\xff",
         "a text of 4 GiB": b"\xdb\xff\xff\xff\xff", "a bin of 4 GiB": b"\xc6\xff\xff\xff\xff",
-        "an array of 2^29 - 1": b"\xdd\x1f\xff\xff\xff", "60 KiB of nil in an array": b"\xdd\x00\x00\xf0\x00" + b"\xc0" * 0xf000,
+        "an array of 2^29 - 1": b"\xdd\x1f\xff\xff\xff",
+        "60 KiB of nil in an array": b"\xdd\x00\x00\xf0\x00" + b"\xc0" * 0xf000,
         "the byte that msgpack never uses": b"\xc1", "an empty map": b"\x80",
         "a protocol that is a text": b"\x81\xa8protocol\xa3abc",
         "a protocol of 2^64 - 1": b"\x81\xa8protocol\xcf" + b"\xff" * 8,
@@ -60,7 +63,8 @@ def cases():
             mutated[rng.randrange(len(mutated))] = rng.randrange(256)
         yield "a mutated hello", bytes(mutated)
     for _ in range(50):
-        header = struct.pack("<IBB", rng.randint(0, 2000), rng.randint(0, 16), rng.randint(0, 255)) + rng.randbytes(34)
+        header = struct.pack("<IBB", rng.randint(0, 2000), rng.randint(0, 16),
+                             rng.randint(0, 255)) + rng.randbytes(34)
         yield "a random header", good + header + rng.randbytes(200)
 
 
@@ -72,7 +76,8 @@ def main():
             sys.exit(f"the connection stays after {name}")
         count += 1
     # Who says nothing more is not waited for either: the preamble has its time, and so has the hello.
-    for name, data, seconds in (("half a preamble, then silence", preamble()[:11], 6), ("a preamble, then silence", preamble(), 20),
+    for name, data, seconds in (("half a preamble, then silence", preamble()[:11], 6),
+                                ("a preamble, then silence", preamble(), 20),
                                 ("half a header, then silence", preamble() + frame(HELLO)[:20], 20)):
         if ended(port, data, half_close=False, seconds=seconds) is None:
             sys.exit(f"the connection stays after {name}")

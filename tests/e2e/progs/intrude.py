@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Another user's try at the socket at the path given: to look at it, connect to it, take it away, put another in its place. Prints what
-worked, a line each: "seen", "connected", "descriptors N", "removed", "renamed", "bound", ...; nothing when nothing did."""
+"""Another user's try at the socket at the path given: to look at it, connect to it, take it away, put another
+in its place. Prints what worked, a line each: "seen", "connected", "descriptors N", "removed", "renamed",
+"bound", ...; nothing when nothing did."""
 import os
 import socket
 import sys

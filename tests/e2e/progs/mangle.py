@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""mangle.py PORT WHAT SEED: a relay to the server at PORT that damages what passes. WHAT is "up" (towards the server), "down", "monitor" (both ways of a
-monitor's connection alone), or "bytes" (any byte behind the preamble, as in a TLS stream). Each connection goes on undamaged for a number of frames that the
-seed chooses, often for none, at most for some thousand; from then on frames are damaged now and then: fields of the header, the head's bytes or length, the
-bulk, or the frame is left out, sent twice, or cut off. Prints its own port; ends after ten minutes at
-the latest."""
+"""mangle.py PORT WHAT SEED: a relay to the server at PORT that damages what passes. WHAT is "up" (towards the
+server), "down", "monitor" (both ways of a monitor's connection alone), or "bytes" (any byte behind the
+preamble, as in a TLS stream). Each connection goes on undamaged for a number of frames that the seed chooses,
+often for none, at most for some thousand; from then on frames are damaged now and then: fields of the header,
+the head's bytes or length, the bulk, or the frame is left out, sent twice, or cut off. Prints its own port;
+ends after ten minutes at the latest."""
 import random
 import socket
 import sys
@@ -13,9 +14,11 @@ import time
 
 from wire import HEADER, MONITOR, SECOND, inline
 
-ODD = (0, 1, 2, 127, 128, 255, 1 << 16, (1 << 16) - 1, 1 << 31, (1 << 32) - 1, 1 << 32, 1 << 48, (1 << 63) - 1, (1 << 64) - 1)
+ODD = (0, 1, 2, 127, 128, 255, 1 << 16, (1 << 16) - 1, 1 << 31, (1 << 32) - 1, 1 << 32, 1 << 48,
+       (1 << 63) - 1, (1 << 64) - 1)
 WIDTHS = (32, 8, 8, 16, 64, 32, 32, 64, 64)  # of the header's fields, in bits
-MARKS = (0xC0, 0xC1, 0xC4, 0xC6, 0xCB, 0xCF, 0xD3, 0xD9, 0xDB, 0xDC, 0xDD, 0xDF, 0x80, 0x90, 0xA0, 0xFF, 0x00, 0x7F)  # of msgpack, most of them
+MARKS = (0xC0, 0xC1, 0xC4, 0xC6, 0xCB, 0xCF, 0xD3, 0xD9, 0xDB, 0xDC, 0xDD, 0xDF, 0x80, 0x90, 0xA0, 0xFF, 0x00,
+         0x7F)  # of msgpack, most of them
 
 
 def exactly(s, n):
@@ -52,7 +55,8 @@ def damaged(rng, fields, head, bulk):
         bulk = bulk + rng.randbytes(rng.choice((1, 8, 16, 100, 5000)))
     elif how < 11:
         i = rng.choice((1, 2, 3, 3, 5, 6, 6, 7, 8))
-        fields[i] = rng.choice((rng.choice(ODD), rng.getrandbits(WIDTHS[i]), fields[i] + 1, fields[i] - 1)) % (1 << WIDTHS[i])
+        fields[i] = rng.choice((rng.choice(ODD), rng.getrandbits(WIDTHS[i]), fields[i] + 1,
+                                fields[i] - 1)) % (1 << WIDTHS[i])
     elif rng.randrange(3):
         whole = HEADER.pack(*fields) + head + bulk
         return rng.choice((b"", whole + whole, whole[: rng.randrange(len(whole))]))
@@ -107,7 +111,8 @@ def both_ways(client, server, pump, up, down):
             except OSError:
                 pass
 
-    threads = [threading.Thread(target=way, args=a, daemon=True) for a in ((client, server, up), (server, client, down))]
+    threads = [threading.Thread(target=way, args=a, daemon=True)
+               for a in ((client, server, up), (server, client, down))]
     for t in threads:
         t.start()
     for t in threads:
@@ -146,7 +151,8 @@ def main():
     def accept():
         for n in range(1 << 30):
             client, _ = listener.accept()
-            threading.Thread(target=connection, args=(client, port, what, seed * 1000 + n), daemon=True).start()
+            threading.Thread(target=connection, args=(client, port, what, seed * 1000 + n),
+                             daemon=True).start()
 
     threading.Thread(target=accept, daemon=True).start()
     time.sleep(600)

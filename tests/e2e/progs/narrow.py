@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-# narrow.py HOST PORT BYTES_A_SECOND FILE: a relay to that port of 127.0.0.1 that carries no more than so many bytes a second in each direction, all
-# connections together. Listens on HOST, prints the port, and keeps the number of bytes that went to the server in FILE.
+# narrow.py HOST PORT BYTES_A_SECOND FILE: a relay to that port of 127.0.0.1 that carries no more than so
+# many bytes a second in each direction, all connections together. Listens on HOST, prints the port, and
+# keeps the number of bytes that went to the server in FILE.
 import socket
 import sys
 import threading

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Calls every getter that nvidia-ml-py wraps and prints one line each: name, arguments, what came back. Two runs can be compared line by line. The
-arguments come from the getter's signature; a getter whose arguments this does not know is named on standard error."""
+"""Calls every getter that nvidia-ml-py wraps and prints one line each: name, arguments, what came back. Two
+runs can be compared line by line. The arguments come from the getter's signature; a getter whose arguments
+this does not know is named on standard error."""
 import ctypes
 import inspect
 import re
@@ -23,23 +24,36 @@ def known(parameter):
     """Arguments to try for a parameter, or None."""
     p = parameter.lower()
     values = {
-        "handle": [device], "device": [device], "device1": [device], "device2": [device], "index": [0, 99], "link": [0], "fan": [0],
-        "pid": [1], "cause": [0, 1], "errortype": [0, 1], "countertype": [0, 1], "locationtype": [0, 1, 2], "type": [0, 1, 2, 3],
-        "clocktype": [0, 1, 2], "clockid": [0], "sensor": [0], "sensortype": [0], "sensorindex": [15], "thresholdtype": [0, 1, 2, 3],
-        "threshold": [0, 1], "counter": [0, 1], "infoversion": [1], "inforomobject": [0, 1, 2], "infotype": [0, 1, 2], "object": [0, 1],
-        "apitype": [0, 1], "memoryclockmhz": [3201, 2619], "pstate": [0], "lastseentimestamp": [0], "timestamp": [0],
-        "sampling_type": [0, 1], "samplingtype": [1], "fieldids": [[1, 82, 91, 186]], "capability": [0, 1], "perfpolicytype": [0, 1],
-        "nodesetsize": [4], "cpusetsize": [4], "scope": [0, 1], "level": [10, 20], "p2pindex": [0, 1, 2], "profile": [0, 9],
-        "profileid": [0, 9], "profile_id": [0], "engprofile": [0], "id": [0], "vgputypeid": [0], "sourcefilter": [0, 1], "gpuinstanceid": [0], "migdevice": [device], "version": [1, getattr(N, "nvmlProcessDetailList_v1", 2)], "encoderquerytype": [0, 1],
-        "c_nonce": [bytes(32)], "placementsref": [(N.c_nvmlGpuInstancePlacement_t * 16)()], "gpuinstancesref": [(N.c_nvmlGpuInstance_t * 16)()],
-        "countref": [ctypes.byref(ctypes.c_uint(16))], "vgpumetadata": [N.c_nvmlVgpuMetadata_t()], "pgpumetadata": [N.c_nvmlVgpuPgpuMetadata_t()],
+        "handle": [device], "device": [device], "device1": [device], "device2": [device], "index": [0, 99],
+        "link": [0], "fan": [0],
+        "pid": [1], "cause": [0, 1], "errortype": [0, 1], "countertype": [0, 1], "locationtype": [0, 1, 2],
+        "type": [0, 1, 2, 3],
+        "clocktype": [0, 1, 2], "clockid": [0], "sensor": [0], "sensortype": [0], "sensorindex": [15],
+        "thresholdtype": [0, 1, 2, 3],
+        "threshold": [0, 1], "counter": [0, 1], "infoversion": [1], "inforomobject": [0, 1, 2],
+        "infotype": [0, 1, 2], "object": [0, 1],
+        "apitype": [0, 1], "memoryclockmhz": [3201, 2619], "pstate": [0], "lastseentimestamp": [0],
+        "timestamp": [0],
+        "sampling_type": [0, 1], "samplingtype": [1], "fieldids": [[1, 82, 91, 186]], "capability": [0, 1],
+        "perfpolicytype": [0, 1],
+        "nodesetsize": [4], "cpusetsize": [4], "scope": [0, 1], "level": [10, 20], "p2pindex": [0, 1, 2],
+        "profile": [0, 9],
+        "profileid": [0, 9], "profile_id": [0], "engprofile": [0], "id": [0], "vgputypeid": [0],
+        "sourcefilter": [0, 1], "gpuinstanceid": [0], "migdevice": [device],
+        "version": [1, getattr(N, "nvmlProcessDetailList_v1", 2)], "encoderquerytype": [0, 1],
+        "c_nonce": [bytes(32)], "placementsref": [(N.c_nvmlGpuInstancePlacement_t * 16)()],
+        "gpuinstancesref": [(N.c_nvmlGpuInstance_t * 16)()],
+        "countref": [ctypes.byref(ctypes.c_uint(16))], "vgpumetadata": [N.c_nvmlVgpuMetadata_t()],
+        "pgpumetadata": [N.c_nvmlVgpuPgpuMetadata_t()],
         "pcibusid": [N.nvmlDeviceGetPciInfo(device).busId if has_pci else "00000000:00:06.0"],
-        "uuid": [N.nvmlDeviceGetUUID(device)], "serial": ["0"], "cpunumber": [0], "mode": [0, 1], "graphicsclockmhz": [1980],
+        "uuid": [N.nvmlDeviceGetUUID(device)], "serial": ["0"], "cpunumber": [0], "mode": [0, 1],
+        "graphicsclockmhz": [1980],
     }
     return values.get(p)
 
 
-# Getters that fill a struct of the caller's: the structs to try. A versioned struct says its size and version first.
+# Getters that fill a struct of the caller's: the structs to try. A versioned struct says its size and
+# version first.
 structs = {
     "nvmlDeviceGetCapabilities": ["c_nvmlDeviceCapabilities_v1_t"],
     "nvmlDeviceGetClockOffsets": ["c_nvmlClockOffset_t"],
@@ -103,14 +117,18 @@ def call(name, f, arguments):
     print(name, [a if isinstance(a, (int, str, list)) else "device" for a in arguments], r)
 
 
+# Getters of other things than the device, whose handles it does not give.
+OTHERS = ("nvmlVgpu", "nvmlUnit", "nvmlGpuInstance", "nvmlComputeInstance", "nvmlGpm")
 for name, f in sorted(vars(N).items()):
-    if not inspect.isfunction(f) or not name.startswith("nvml") or "Get" not in name or name.startswith(("nvmlVgpu", "nvmlUnit", "nvmlGpuInstance", "nvmlComputeInstance", "nvmlGpm")):
+    getter = inspect.isfunction(f) and name.startswith("nvml") and "Get" in name
+    if not getter or name.startswith(OTHERS):
         continue
     if name in structs:
         for struct in structs[name]:
             filled(name, struct)
         continue
-    parameters = [p for p in inspect.signature(f).parameters.values() if p.default is p.empty and p.kind is not p.VAR_POSITIONAL]
+    parameters = [p for p in inspect.signature(f).parameters.values() if p.default is p.empty and
+                  p.kind is not p.VAR_POSITIONAL]
     choices = [known(p.name) for p in parameters]
     if None in choices:
         unknown = [p.name for p, c in zip(parameters, choices) if c is None]

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# skew.py PORT VERSION: a way to the server on which every connection is one of another version of the protocol. Prints its own port.
+# skew.py PORT VERSION: a way to the server on which every connection is one of another version of the
+# protocol. Prints its own port.
 import socket
 import sys
 import threading

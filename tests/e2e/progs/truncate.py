@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""truncate.py PORT COMMAND: runs COMMAND (PORT in it replaced) through a relay to the server at PORT and records what it sends, then replays that session
-again and again: with each record's head cut to every shorter length (the frame itself is whole, so the record is what is bad), and with the whole
-stream cut at many places. The server must end each of them by itself. Prints how many bad records and cut streams it sent."""
+"""truncate.py PORT COMMAND: runs COMMAND (PORT in it replaced) through a relay to the server at PORT and
+records what it sends, then replays that session again and again: with each record's head cut to every shorter
+length (the frame itself is whole, so the record is what is bad), and with the whole stream cut at many
+places. The server must end each of them by itself. Prints how many bad records and cut streams it sent."""
 import socket
 import subprocess
 import sys
@@ -81,14 +82,16 @@ def main():
         for n in spread(len(head), SAMPLES):
             record = HEADER.pack(n, *fields[1:]) + head[:n] + bulk
             if ended(port, stream[:at] + record, half_close=False, seconds=5) is None:
-                sys.exit(f"the session goes on after kind {kind}, call {call}, cut to {n} of {len(head)} bytes")
+                sys.exit(f"the session goes on after kind {kind}, call {call}, "
+                         f"cut to {n} of {len(head)} bytes")
             bad += 1
     if len(seen) < 5:
         sys.exit(f"only {len(seen)} kinds of records were recorded")
     for n in spread(len(stream), CUTS):
         if ended(port, stream[:n], seconds=5) is None:
             sys.exit(f"the connection stays after {n} of {len(stream)} bytes")
-    print(f"bad records {bad}, of {len(seen)} calls; cut streams {len(spread(len(stream), CUTS))}, of {len(stream)} bytes")
+    cuts = len(spread(len(stream), CUTS))
+    print(f"bad records {bad}, of {len(seen)} calls; cut streams {cuts}, of {len(stream)} bytes")
 
 
 main()

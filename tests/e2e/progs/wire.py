@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the hostile clients of these tests know about the wire (wire/frame.h): the preamble, the 40-byte frame header, a connection with deadlines."""
+"""What the hostile clients of these tests know about the wire (wire/frame.h): the preamble, the 40-byte frame
+header, a connection with deadlines."""
 import socket
 import struct
 import time
@@ -23,13 +24,16 @@ def preamble(flags=0, magic=b"SCUD", version=2, zero=0, routing=bytes(16)):
     return magic + struct.pack("<BBH", version, flags, zero) + routing
 
 
-def frame(kind, head=b"", bulk=b"", head_len=None, bulk_len=None, flags=0, call=0, thread=1, deliveries=0, seq=1, ctx=0):
-    return HEADER.pack(len(head) if head_len is None else head_len, kind, flags, call, len(bulk) if bulk_len is None else bulk_len,
+def frame(kind, head=b"", bulk=b"", head_len=None, bulk_len=None, flags=0, call=0, thread=1, deliveries=0,
+          seq=1, ctx=0):
+    return HEADER.pack(len(head) if head_len is None else head_len, kind, flags, call, len(bulk)
+                       if bulk_len is None else bulk_len,
                        thread, deliveries, seq, ctx) + head + bulk
 
 
 def ended(port, data, half_close=True, seconds=15):
-    """Sends data and waits until the server ends the connection. Returns how long that took, None when it did not."""
+    """Sends data and waits until the server ends the connection. Returns how long that took, None when it did
+    not."""
     start = time.monotonic()
     with socket.create_connection(("127.0.0.1", port), timeout=seconds) as s:
         try:

@@ -94,16 +94,20 @@ static void tensor(CUmodule m, CUdeviceptr out)
 	cuuint64_t sizes[4] = {8, 7, 5, 2}, strides[3] = {32, 224, 1120};
 	cuuint32_t steps[4] = {1, 1, 1, 1};
 	int lower[2] = {-1, 0}, upper[2] = {-2, -1};
-	OK(cuTensorMapEncodeIm2col(&map, CU_TENSOR_MAP_DATA_TYPE_INT32, 4, (void *)data, sizes, strides, lower, upper, 8, 16, steps,
+	OK(cuTensorMapEncodeIm2col(&map, CU_TENSOR_MAP_DATA_TYPE_INT32, 4, (void *)data, sizes, strides,
+			lower, upper, 8, 16, steps,
 		0, 0, 0, 0));
-	IS(cuTensorMapEncodeIm2col(&map, CU_TENSOR_MAP_DATA_TYPE_INT32, 2, (void *)data, sizes, strides, lower, upper, 8, 16, steps,
+	IS(cuTensorMapEncodeIm2col(&map, CU_TENSOR_MAP_DATA_TYPE_INT32, 2, (void *)data, sizes, strides,
+			lower, upper, 8, 16, steps,
 		   0, 0, 0, 0),
 		CUDA_ERROR_INVALID_VALUE);
-	IS(cuTensorMapEncodeIm2col(&map, CU_TENSOR_MAP_DATA_TYPE_INT32, 4, (void *)data, sizes, strides, lower, upper, 8, 1025, steps,
+	IS(cuTensorMapEncodeIm2col(&map, CU_TENSOR_MAP_DATA_TYPE_INT32, 4, (void *)data, sizes, strides,
+			lower, upper, 8, 1025, steps,
 		   0, 0, 0, 0),
 		CUDA_ERROR_INVALID_VALUE);
 	lower[0] = -129;
-	IS(cuTensorMapEncodeIm2col(&map, CU_TENSOR_MAP_DATA_TYPE_INT32, 4, (void *)data, sizes, strides, lower, upper, 8, 16, steps,
+	IS(cuTensorMapEncodeIm2col(&map, CU_TENSOR_MAP_DATA_TYPE_INT32, 4, (void *)data, sizes, strides,
+			lower, upper, 8, 16, steps,
 		   0, 0, 0, 0),
 		CUDA_ERROR_INVALID_VALUE);
 	OK(cuMemFree_v2(data));

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* mutate_images COUNT[:FIRST]: code arrives from a client as fat binaries, wrappers around them, ELF files, texts and inputs of
- * the linker. Input number n is one that is built of parts and then damaged: words of headers get values that mean
- * something, payloads are cut, compressed anew after a change or expand to far more than they say, pieces stand
- * twice or not at all, one kind stands in another. Each is loaded as the server does it, sizes checked first and none told,
- * and given to the linker with its size; what loads is listed and sometimes run. tests/soft/mutate.h says who watches.
+/* mutate_images COUNT[:FIRST]: code arrives from a client as fat binaries, wrappers around them, ELF files,
+ * texts and inputs of the linker. Input number n is one that is built of parts and then damaged: words of
+ * headers get values that mean something, payloads are cut, compressed anew after a change or expand to far
+ * more than they say, pieces stand twice or not at all, one kind stands in another. Each is loaded as the
+ * server does it, sizes checked first and none told, and given to the linker with its size; what loads is
+ * listed and sometimes run. tests/soft/mutate.h says who watches.
  *
  * Thread rule: one thread; the device has its own workers. */
 #include <lz4.h>
@@ -40,15 +41,20 @@ struct entry {
 
 static const char *const texts[] = {add_ptx,
 	PTX_HEAD ".extern .func (.param .b32 r) half(.param .b32 x);\n"
-		 ".visible .entry call_it(.param .u64 p) { .reg .b32 %r<2>; .reg .b64 %d<2>; ld.param.u64 %d0,[p];\n"
-		 " { .param .b32 x; .param .b32 r; mov.u32 %r0, 8; st.param.b32 [x], %r0; call (r), half, (x);\n"
+		 ".visible .entry call_it(.param .u64 p) { .reg .b32 %r<2>; .reg .b64 %d<2>; "
+		 "ld.param.u64 %d0,[p];\n"
+		 " { .param .b32 x; .param .b32 r; mov.u32 %r0, 8; st.param.b32 [x], %r0; call (r), half, "
+		 "(x);\n"
 		 " ld.param.b32 %r1, [r]; } st.u32 [%d0], %r1; ret; }\n",
-	PTX_HEAD ".visible .func (.param .b32 r) half(.param .b32 x) { .reg .b32 %r<2>; ld.param.b32 %r0,[x];\n"
+	PTX_HEAD ".visible .func (.param .b32 r) half(.param .b32 x) { .reg .b32 %r<2>; "
+			"ld.param.b32 %r0,[x];\n"
 		 " shr.u32 %r1, %r0, 1; st.param.b32 [r], %r1; ret; }\n",
 	PTX_HEAD ".visible .global .align 8 .u64 where[2] = {generic(word), 3};\n.global .u32 word = 7;\n"
-		 ".visible .entry share(.param .u64 p) { .shared .u32 s[64]; .reg .b32 %r<3>; mov.u32 %r0,%tid.x;\n"
+		 ".visible .entry share(.param .u64 p) { .shared .u32 s[64]; .reg .b32 %r<3>; "
+		 "mov.u32 %r0,%tid.x;\n"
 		 " st.shared.u32 [s], %r0; bar.sync 0; ret; }\n",
-	PTX_HEAD ".visible .entry wrong(.param .u64 p) { .reg .b32 %r<3>; add.q32 %r0,%r0; ret }\n", "", ".", "//\n",
+	PTX_HEAD ".visible .entry wrong(.param .u64 p) { .reg .b32 %r<3>; add.q32 %r0,%r0; ret }\n", "", ".",
+	"//\n",
 	"\177ELF", "!<arch>\n"};
 enum { TEXTS = sizeof texts / sizeof *texts, GOOD = 4 /* the first ones */ };
 
@@ -67,7 +73,8 @@ static struct payload pool[TEXTS][WAYS], bomb[WAYS];
 static struct payload pack(int way, const char *text, size_t n)
 {
 	struct payload p = {.unpacked = n};
-	size_t room = way == LZ4 ? (size_t)LZ4_compressBound((int)n) : way == ZSTD ? ZSTD_compressBound(n) : n;
+	size_t room = way == LZ4 ? (size_t)LZ4_compressBound((int)n) : way == ZSTD ? ZSTD_compressBound(n) :
+			n;
 	p.bytes = malloc(room + 1);
 	CHECK(p.bytes);
 	if (way == STORED)
@@ -95,9 +102,12 @@ static void fill_pool(void)
 /* Numbers that mean something somewhere. */
 static uint64_t word(size_t n)
 {
-	static const uint64_t w[] = {0, 1, 2, 3, 7, 8, 15, 16, 63, 64, 65, 75, 80, 255, 256, 4096, 0x7fff, 0xffff, 0x10000,
-		0x7fffffff, 0x80000000, 0xffffffff, 0x100000000, 0x7fffffffffffffff, 0x8000000000000000, ~0ull,
-		0x466243b1, 0xba55ed50, FLAG_LZ4, FLAG_ZSTD, FLAG_LZ4 | FLAG_ZSTD, 1ull << 62, 1ull << 62 | FLAG_ZSTD,
+	static const uint64_t w[] = {0, 1, 2, 3, 7, 8, 15, 16, 63, 64, 65, 75, 80, 255, 256, 4096, 0x7fff,
+			0xffff, 0x10000,
+		0x7fffffff, 0x80000000, 0xffffffff, 0x100000000, 0x7fffffffffffffff, 0x8000000000000000,
+		~0ull,
+		0x466243b1, 0xba55ed50, FLAG_LZ4, FLAG_ZSTD, FLAG_LZ4 | FLAG_ZSTD, 1ull << 62,
+		1ull << 62 | FLAG_ZSTD,
 		BOMB, 64 << 20, (64 << 20) + 1};
 	switch (random_below(4)) {
 	case 0: return random_below(2) ? n - random_below(70) : n + random_below(70);
@@ -204,7 +214,8 @@ static size_t build(char *to, unsigned depth)
 	case 0: return build_elf(to);
 	case 1: return append(to, 0, texts[t], strlen(texts[t]) + random_below(2));
 	case 2: { /* a wrapper where none may be: its addresses are the client's */
-		uint64_t w[4] = {1ull << 32 | IMAGE_WRAPPER_MAGIC, random_below(2) ? 8 : word(MAX_IMAGE), 0, 0};
+		uint64_t w[4] = {1ull << 32 | IMAGE_WRAPPER_MAGIC, random_below(2) ? 8 : word(MAX_IMAGE), 0,
+				0};
 		return append(to, 0, w, sizeof w);
 	}
 	case 3: { /* an archive, of the linker's */
@@ -372,13 +383,15 @@ static bool link_it(const char *s, const size_t *size, unsigned parts)
 	bool ok = true;
 	OK(cuLinkCreate_v2(0, NULL, NULL, &l));
 	for (unsigned k = 0; k < parts; at += size[k++]) {
-		static const CUjitInputType types[] = {CU_JIT_INPUT_FATBINARY, CU_JIT_INPUT_PTX, CU_JIT_INPUT_OBJECT,
+		static const CUjitInputType types[] = {CU_JIT_INPUT_FATBINARY, CU_JIT_INPUT_PTX,
+				CU_JIT_INPUT_OBJECT,
 			CU_JIT_INPUT_LIBRARY, CU_JIT_INPUT_CUBIN, CU_JIT_INPUT_NVVM};
 		if (size[k] >= 4 && u32(s + at) == IMAGE_WRAPPER_MAGIC)
 			continue; /* refused by the server, addresses of the client's */
 		char *p = exact_copy(s + at, size[k], 0);
 		unsigned type = random_below(12);
-		ok &= !cuLinkAddData_v2(l, types[type < 6 ? type : 0], p + (((size[k] + 7) & ~(size_t)7) - size[k]),
+		ok &= !cuLinkAddData_v2(l, types[type < 6 ? type : 0],
+				p + (((size[k] + 7) & ~(size_t)7) - size[k]),
 			size[k], "part", 0, NULL, NULL);
 		free(p);
 	}

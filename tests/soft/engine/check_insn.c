@@ -118,7 +118,8 @@ static void kernel(unsigned k, const struct test *t)
 	unsigned b = type_bits(t->type[0]);
 	const char *dst = b == 1 ? "%p7" : b == 64 ? "%d4" : b == 32 ? "%r8" : "%h0";
 	const char *field = strchr(t->type[0], '/');
-	add(" %s%s%s %s%s%s;\n", t->before, *t->before ? "\n " : "", t->mnemonic, dst, field ? field + 1 : "", ops);
+	add(" %s%s%s %s%s%s;\n", t->before, *t->before ? "\n " : "", t->mnemonic, dst, field ? field + 1 : "",
+			ops);
 	if (b == 1)
 		add(" selp.u32 %%r8,1,0,%%p7; st.global.u32 [%%d1],%%r8; ret; }\n");
 	else
@@ -191,7 +192,8 @@ static bool near(const void *what, uint64_t got, uint64_t recorded)
 	return close_enough(what, got, recorded);
 }
 
-/* How far a result of an approximation is from the model, in units of the last place; infinite for other kinds. */
+/* How far a result of an approximation is from the model, in units of the last place; infinite for other
+ * kinds. */
 static double distance(const struct test *t, uint64_t got, uint64_t want)
 {
 	if (got == want)
@@ -201,7 +203,8 @@ static double distance(const struct test *t, uint64_t got, uint64_t want)
 		memcpy(&g, &got, 4);
 		memcpy(&w, &want, 4);
 		return isnan(g) && isnan(w)   ? 0
-		       : isfinite(g) && isfinite(w) ? fabs((double)g - w) / (nextafterf(fabsf(w), INFINITY) - fabsf(w))
+		       : isfinite(g) && isfinite(w)
+		       		? fabs((double)g - w) / (nextafterf(fabsf(w), INFINITY) - fabsf(w))
 						    : INFINITY;
 	}
 	if (!strcmp(t->type[0], "f64")) {
@@ -250,14 +253,16 @@ static bool run(unsigned k, const uint64_t *in, uint64_t *out, unsigned n, unsig
 			far = fmax(far, distance(t, plain(t, got), plain(t, want)));
 		if (close_enough(t, got, want) || wrong++ >= shown)
 			continue;
-		printf("FAILED %s (%u threads): %#llx %#llx %#llx %#llx -> %#llx, want %#llx\n", t->mnemonic, threads,
+		printf("FAILED %s (%u threads): %#llx %#llx %#llx %#llx -> %#llx, want %#llx\n", t->mnemonic,
+				threads,
 			(unsigned long long)a[0], (unsigned long long)a[1], (unsigned long long)a[2],
 			(unsigned long long)a[3], (unsigned long long)got, (unsigned long long)want);
 	}
 	if (wrong > shown)
 		printf("FAILED %s: %u lanes of %u in all\n", t->mnemonic, wrong, n);
 	if (t->ulps && getenv("SHOWN") && golden)
-		printf("%s: at most %g units of the last place from the model, %g allowed\n", t->mnemonic, far, t->ulps);
+		printf("%s: at most %g units of the last place from the model, %g allowed\n", t->mnemonic,
+				far, t->ulps);
 	return !wrong;
 }
 
@@ -266,7 +271,8 @@ static void key_of(const struct test *t, char *key, size_t n)
 {
 	size_t used_key = (size_t)snprintf(key, n, "%s", t->mnemonic);
 	for (unsigned i = 0; i < t->n; i++)
-		used_key += (size_t)snprintf(key + used_key, n - used_key, "%c%s", i == 1 ? ':' : i ? ',' : ' ',
+		used_key += (size_t)snprintf(key + used_key, n - used_key, "%c%s",
+				i == 1 ? ':' : i ? ',' : ' ',
 			t->type[i]);
 	if (*t->before)
 		snprintf(key + used_key, n - used_key, " %.*s", (int)strcspn(t->before, " "), t->before);

@@ -22,8 +22,8 @@ struct test {
 	double absolute; /* an error that is allowed whatever the size of the result */
 };
 
-/* types: "u32:u32,u32"; the result's comes first. "u32/.b1": what is written behind the register; "u32/-": in front
- * of it. */
+/* types: "u32:u32,u32"; the result's comes first. "u32/.b1": what is written behind the register; "u32/-": in
+ * front of it. */
 void define(const char *mnemonic, const char *types, model *m, double ulps);
 void define_near(const char *mnemonic, const char *types, model *m, double ulps, double absolute);
 /* With text in front of the instruction; a type with ! is loaded for that text alone. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* mma in every shape and type: the registers of a warp are filled from matrices by the layouts that the PTX manual
- * gives, and the product of the matrices is compared with what is in the registers behind the instruction. `check_matrix text` prints
- * the kernels.
+/* mma in every shape and type: the registers of a warp are filled from matrices by the layouts that the PTX
+ * manual gives, and the product of the matrices is compared with what is in the registers behind the
+ * instruction. `check_matrix text` prints the kernels.
  *
  * Thread rule: one thread. */
 #include <math.h>
@@ -59,20 +59,25 @@ static void list(char prefix, unsigned first, unsigned n)
 	add("}");
 }
 
-static void define(unsigned m, unsigned n, unsigned k, const char *types, const char *layout, const char *more, char op)
+static void define(unsigned m, unsigned n, unsigned k, const char *types, const char *layout,
+		const char *more, char op)
 {
 	struct test *t = &tests[ntests++];
 	*t = (struct test){.m = m, .n = n, .k = k, .a = types[1], .b = types[2], .c = types[0], .op = op};
 	t->a_column = !strncmp(layout, "col", 3);
 	t->b_row = strlen(layout) > 4 && !strcmp(layout + 4, "row");
 	t->saturate = strstr(more, "satfinite");
-	snprintf(t->name, sizeof t->name, "mma.sync.aligned.m%un%uk%u.%s%s.%s.%s.%s.%s%s", m, n, k, layout, more,
+	snprintf(t->name, sizeof t->name, "mma.sync.aligned.m%un%uk%u.%s%s.%s.%s.%s.%s%s", m, n, k, layout,
+			more,
 		kind(t->c)->name, kind(t->a)->name, kind(t->b)->name, kind(t->c)->name,
 		op == 'x' ? ".xor.popc" : op == '&' ? ".and.popc" : "");
 	char pa = t->a == 'd' ? 'd' : 'r', pc = t->c == 'd' ? 'd' : t->c == 'f' ? 'f' : 'r';
-	unsigned na = registers(t, 'a'), nb = registers(t, 'b'), nc = registers(t, 'c'), w = pa == 'd' ? 8 : 4;
-	add(".visible .entry k%u(.param .u64 p)\n{\n .reg .b32 %%r<64>; .reg .f32 %%f<64>; .reg .f64 %%d<64>; .reg .b64 "
-	    "%%q<4>;\n ld.param.u64 %%q0,[p]; mov.u32 %%r63,%%tid.x; mul.wide.u32 %%q1,%%r63,%u; add.u64 %%q0,%%q0,%%q1;\n",
+	unsigned na = registers(t, 'a'), nb = registers(t, 'b'), nc = registers(t, 'c'),
+			w = pa == 'd' ? 8 : 4;
+	add(".visible .entry k%u(.param .u64 p)\n{\n .reg .b32 %%r<64>; .reg .f32 %%f<64>; "
+			".reg .f64 %%d<64>; .reg .b64 "
+	    "%%q<4>;\n ld.param.u64 %%q0,[p]; mov.u32 %%r63,%%tid.x; mul.wide.u32 %%q1,%%r63,%u; "
+	    "add.u64 %%q0,%%q0,%%q1;\n",
 		ntests - 1, 4 * REGS * 8);
 	const char *ta = pa == 'd' ? "f64" : "b32", *tc = pc == 'd' ? "f64" : pc == 'f' ? "f32" : "b32";
 	for (unsigned i = 0; i < na; i++)
@@ -97,7 +102,8 @@ static void define(unsigned m, unsigned n, unsigned k, const char *types, const 
 }
 
 /* Of element i of a lane; *part: which of the four products of m8n8k4. */
-static void place(const struct test *t, char which, unsigned i, unsigned lane, unsigned *row, unsigned *col, unsigned *part)
+static void place(const struct test *t, char which, unsigned i, unsigned lane, unsigned *row, unsigned *col,
+		unsigned *part)
 {
 	unsigned group = lane / 4, in = lane % 4;
 	*part = 0;
@@ -156,7 +162,8 @@ static bool run(struct engine_module *module, unsigned k, uint64_t *memory, bool
 				b[p][i][j] = value(t->b);
 		for (unsigned i = 0; i < t->m; i++)
 			for (unsigned j = 0; j < t->n; j++)
-				c[p][i][j] = large ? (noise() & 1 ? 2147480000.0 : -2147480000.0) : value(t->c);
+				c[p][i][j] = large ? (noise() & 1 ? 2147480000.0 : -2147480000.0) :
+						value(t->c);
 	}
 	unsigned row, col, part, count[3] = {registers(t, 'a'), registers(t, 'b'), registers(t, 'c')};
 	for (unsigned l = 0; l < LANES; l++)
@@ -165,7 +172,8 @@ static bool run(struct engine_module *module, unsigned k, uint64_t *memory, bool
 			unsigned bits = kind(type)->bits, n = count[w] * (bits == 64 ? 1 : 32 / bits);
 			for (unsigned i = 0; i < n; i++) {
 				place(t, "abc"[w], i, l, &row, &col, &part);
-				double v = w == 0 ? a[part][row][col] : w == 1 ? b[part][row][col] : c[part][row][col];
+				double v = w == 0 ? a[part][row][col] : w == 1 ? b[part][row][col] :
+						c[part][row][col];
 				put(memory + l * 4 * REGS + w * REGS, bits, i, encode(type, v));
 			}
 		}
@@ -232,7 +240,8 @@ static void define_all(void)
 	}
 	for (unsigned i = 0; i < 8; i++) {
 		const char bytes[4] = {'i', i & 1 ? 'C' : 'c', i & 2 ? 'C' : 'c', 0},
-			   parts[4] = {'i', i & 1 ? 'N' : 'n', i & 2 ? 'N' : 'n', 0}, *more = i & 4 ? ".satfinite" : "";
+			   parts[4] = {'i', i & 1 ? 'N' : 'n', i & 2 ? 'N' : 'n', 0},
+			   *more = i & 4 ? ".satfinite" : "";
 		define(8, 8, 16, bytes, "row.col", more, 0);
 		define(16, 8, 16, bytes, "row.col", more, 0);
 		define(16, 8, 32, bytes, "row.col", more, 0);

@@ -303,7 +303,8 @@ static void define(void)
 		}
 }
 
-/* Rising, falling and scattered places; all lanes, some, one. The inputs of a case depend on its name alone. */
+/* Rising, falling and scattered places; all lanes, some, one. The inputs of a case depend on its name
+ * alone. */
 static bool check(unsigned k, uint64_t *in, uint64_t *out, uint64_t spare)
 {
 	char key[128];
@@ -316,7 +317,8 @@ static bool check(unsigned k, uint64_t *in, uint64_t *out, uint64_t spare)
 		seed = (seed ^ (unsigned char)*p) * 1099511628211u;
 	golden_begin(key, NULL, NULL);
 	bool ok = run(k, in, out, spare, 1, 32) && run(k, in, out, spare, 31, 32) &&
-		  run(k, in, out, spare, 11, 32) && run(k, in, out, spare, 1, 13) && run(k, in, out, spare, 7, 1);
+		  run(k, in, out, spare, 11, 32) && run(k, in, out, spare, 1, 13) &&
+		  run(k, in, out, spare, 7, 1);
 	return golden_end() && ok;
 }
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* check_mutate COUNT[:FIRST] FILE.ptx ...: PTX arrives from a client, so whatever the text is, the engine must read,
- * decode and run it or say no, in bounded time and memory. Input number n, which depends on n and the files alone, is a
- * text changed in a few places, with pieces of the other texts in it; it is loaded, its kernels are decoded, and some of
- * them run. A file with many kernels counts as many texts of one kernel each. tests/soft/mutate.h says who watches.
+/* check_mutate COUNT[:FIRST] FILE.ptx ...: PTX arrives from a client, so whatever the text is, the engine
+ * must read, decode and run it or say no, in bounded time and memory. Input number n, which depends on n and
+ * the files alone, is a text changed in a few places, with pieces of the other texts in it; it is loaded, its
+ * kernels are decoded, and some of them run. A file with many kernels counts as many texts of one kernel
+ * each. tests/soft/mutate.h says who watches.
  *
  * Thread rule: one thread; the engine has its own workers. */
 #include <stdio.h>
@@ -88,7 +89,8 @@ static size_t mutate(char *s, size_t n)
 		".b8", ".b128", ".f16x2", ".v4", ".v8", "{", "}", "[", "]", "(", ")", ";", "ret", "%r1",
 		"%d1", "%p1", ".param", ".shared", ".global", ".local", "numbers", "recurse", "bra", "call",
 		".align 65536", "0f7F800000", "@%p1", "|", "<1000000>", "/*", "\"",
-		".reg .b32 %r<1048575>;", ":", "bar.sync", "_", "!", "%clock64", "dyn", "exit", ".f32", ".f64",
+		".reg .b32 %r<1048575>;", ":", "bar.sync", "_", "!", "%clock64", "dyn", "exit", ".f32",
+		".f64",
 		".u64", ".pred", "END", "targets", "4096", "255", "31"};
 	char tmp[512];
 	size_t a = token(s, n), ae = token_end(s, n, a), len;
@@ -219,7 +221,8 @@ int main(int argc, char **argv)
 			printf("FAILED %s: nothing to read\n", argv[a]);
 			return 1;
 		}
-	for (uint32_t i = 0; i < npieces; i++) { /* what is not changed has to load, or the rest says nothing */
+	/* what is not changed has to load, or the rest says nothing */
+	for (uint32_t i = 0; i < npieces; i++) {
 		const struct piece *p = &pieces[i];
 		if (rounds.first && i)
 			break;

@@ -128,8 +128,10 @@ struct kind {
 	unsigned bits;
 	uint32_t fixed, free; /* a register's bits: so that sums are exact */
 };
-static const struct kind kinds[] = {{".s8", 8, 0, ~0u}, {".u8", 8, 0, ~0u}, {".s4", 4, 0, ~0u}, {".u4", 4, 0, ~0u},
-	{".f16.f16", 16, 0x3c003c00, 0x03000300}, {".bf16", 16, 0x3f803f80, 0x00600060}, {".tf32", 32, 0x3f800000, 0x00600000},
+static const struct kind kinds[] = {{".s8", 8, 0, ~0u}, {".u8", 8, 0, ~0u}, {".s4", 4, 0, ~0u},
+		{".u4", 4, 0, ~0u},
+	{".f16.f16", 16, 0x3c003c00, 0x03000300}, {".bf16", 16, 0x3f803f80, 0x00600060},
+		{".tf32", 32, 0x3f800000, 0x00600000},
 	{".e4m3", 8, 0x38383838, 0x06060606}};
 
 static const struct kind *kind_of(const char *op)
@@ -145,12 +147,14 @@ static bool whole(const char *op)
 	return has(op, ".s32");
 }
 
-static void registers(const struct lanes *x, unsigned l, const char *op, uint32_t *a, uint32_t *b, uint32_t *e)
+static void registers(const struct lanes *x, unsigned l, const char *op, uint32_t *a, uint32_t *b,
+		uint32_t *e)
 {
 	const struct kind *k = kind_of(op);
 	a[0] = (uint32_t)x->a[l], a[1] = (uint32_t)(x->a[l] >> 32);
 	a[2] = a[0] * 0x1000193 + 1, a[3] = a[1] * 0x1000193 + 7;
-	b[0] = a[0] ^ 0x5a5a1234, b[1] = a[1] + 0x13579bdf, b[2] = a[2] ^ 0x0f0f3c3c, b[3] = a[3] + 0x2468ace1;
+	b[0] = a[0] ^ 0x5a5a1234, b[1] = a[1] + 0x13579bdf, b[2] = a[2] ^ 0x0f0f3c3c,
+			b[3] = a[3] + 0x2468ace1;
 	uint32_t m = a[0] * 0x9e3779b1 & 0x88888888;
 	*e = 0x44444444 | m | (m >> 2 & (k->bits == 32 ? ~0u : a[1]));
 	for (unsigned i = 0; i < 4; i++) {
@@ -173,7 +177,8 @@ static uint64_t m_sparse(const struct lanes *x, unsigned l, const char *op)
 {
 	uint32_t a[LANES][4], b[LANES][4], e[LANES];
 	const struct kind *k = kind_of(op);
-	unsigned each = 32 / k->bits, depth = (unsigned)atoi(strstr(op, "n8k") + 3), selector = (unsigned)(op[strlen(op) - 1] - '0');
+	unsigned each = 32 / k->bits, depth = (unsigned)atoi(strstr(op, "n8k") + 3),
+			selector = (unsigned)(op[strlen(op) - 1] - '0');
 	unsigned columns = k->bits == 4 ? 8 : k->bits == 32 ? 2 : 4; /* of a group */
 	for (unsigned i = 0; i < LANES; i++)
 		registers(x, i, op, a[i], b[i], &e[i]);
@@ -182,7 +187,8 @@ static uint64_t m_sparse(const struct lanes *x, unsigned l, const char *op)
 		unsigned row = l / 4 + i / 2 * 8, col = l % 4 * 2 + i % 2;
 		int64_t s = 0;
 		for (unsigned c = 0; c < depth / 2; c++) { /* what is stored of the row */
-			unsigned group = c / (columns / 2), in = c % (columns / 2), chooser = row % 8 * 4, shift;
+			unsigned group = c / (columns / 2), in = c % (columns / 2), chooser = row % 8 * 4,
+					shift;
 			if (k->bits <= 8) {
 				chooser += selector * 2 + group / 8 * 2 + row / 8;
 				shift = group % 8 * 4;
@@ -191,9 +197,13 @@ static uint64_t m_sparse(const struct lanes *x, unsigned l, const char *op)
 				chooser += selector * lanes + group / 4;
 				shift = group % 4 * 4 + row / 8 * 16;
 			}
-			unsigned two = e[chooser] >> shift & 15, first = two & 3, second = two >> 2, at = group * columns;
-			at += k->bits == 32 ? first / 2 : k->bits == 4 ? 2 * (in / 2 ? second : first) + in % 2 : in ? second : first;
-			int p = value(op, a[row % 8 * 4 + c / each % 4], (c / (4 * each) * 2 + row / 8) * each + c % each),
+			unsigned two = e[chooser] >> shift & 15, first = two & 3, second = two >> 2,
+					at = group * columns;
+			at += k->bits == 32 ? first / 2 :
+					k->bits == 4 ? 2 * (in / 2 ? second : first) + in % 2 : in ? second :
+							first;
+			int p = value(op, a[row % 8 * 4 + c / each % 4],
+					(c / (4 * each) * 2 + row / 8) * each + c % each),
 			    q = value(op, b[col * 4 + at / each % 4], at / (4 * each) * each + at % each);
 			s += (int64_t)p * q;
 		}
@@ -206,13 +216,17 @@ static uint64_t m_sparse(const struct lanes *x, unsigned l, const char *op)
 static void prepare(const char *op)
 {
 	const struct kind *k = kind_of(op);
-	add(" .reg .b32 %%a<4>,%%b<4>,%%e,%%t; .reg .b32 %%o<4>,%%z; .reg .f32 %%f<4>,%%y; mov.b64 {%%a0,%%a1},%%d9; mov.u32 %%z,0; mov.f32 %%y,0f00000000;\n"
-	    " mad.lo.u32 %%a2,%%a0,0x1000193,1; mad.lo.u32 %%a3,%%a1,0x1000193,7; xor.b32 %%b0,%%a0,0x5a5a1234; add.u32 %%b1,%%a1,0x13579bdf;\n"
-	    " xor.b32 %%b2,%%a2,0x0f0f3c3c; add.u32 %%b3,%%a3,0x2468ace1; mul.lo.u32 %%t,%%a0,0x9e3779b1; and.b32 %%t,%%t,0x88888888; shr.u32 %%e,%%t,2;\n"
+	add(" .reg .b32 %%a<4>,%%b<4>,%%e,%%t; .reg .b32 %%o<4>,%%z; .reg .f32 %%f<4>,%%y; "
+			"mov.b64 {%%a0,%%a1},%%d9; mov.u32 %%z,0; mov.f32 %%y,0f00000000;\n"
+	    " mad.lo.u32 %%a2,%%a0,0x1000193,1; mad.lo.u32 %%a3,%%a1,0x1000193,7; "
+	    "xor.b32 %%b0,%%a0,0x5a5a1234; add.u32 %%b1,%%a1,0x13579bdf;\n"
+	    " xor.b32 %%b2,%%a2,0x0f0f3c3c; add.u32 %%b3,%%a3,0x2468ace1; mul.lo.u32 %%t,%%a0,0x9e3779b1; "
+	    "and.b32 %%t,%%t,0x88888888; shr.u32 %%e,%%t,2;\n"
 	    " %s or.b32 %%e,%%e,%%t; or.b32 %%e,%%e,0x44444444;\n",
 		k->bits == 32 ? "" : "and.b32 %e,%e,%a1;");
 	for (unsigned i = 0; i < 8; i++)
-		add(" and.b32 %%%c%u,%%%c%u,0x%x; or.b32 %%%c%u,%%%c%u,0x%x;\n", "ab"[i / 4], i % 4, "ab"[i / 4], i % 4, k->free, "ab"[i / 4], i % 4,
+		add(" and.b32 %%%c%u,%%%c%u,0x%x; or.b32 %%%c%u,%%%c%u,0x%x;\n", "ab"[i / 4], i % 4,
+				"ab"[i / 4], i % 4, k->free, "ab"[i / 4], i % 4,
 			"ab"[i / 4], i % 4, k->fixed);
 }
 
@@ -318,7 +332,8 @@ static bool run(unsigned k, struct lanes *x, uint64_t *out)
 		uint64_t want = x->mask >> i & 1 ? tests[k].m(x, i, tests[k].op) : 0x1122334455667788;
 		if (out[i] == want)
 			continue;
-		printf("FAILED %s: lane %u of mask %#x, c %#x, b %u: %#llx, want %#llx\n", tests[k].op, i, x->mask,
+		printf("FAILED %s: lane %u of mask %#x, c %#x, b %u: %#llx, want %#llx\n", tests[k].op, i,
+				x->mask,
 			x->c, x->b[i], (unsigned long long)out[i], (unsigned long long)want);
 		return false;
 	}

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* wgmma: matrices are laid into shared memory by the layouts of the PTX manual (along k and across it, in tiles of 8 by 16
- * bytes or swizzled by 32, 64 and 128 bytes), and the product of four warps is compared with the sum that the manual means.
- * Numbers are small and whole, so that every sum is exact. Linked with device_cuda.c it runs on a GPU of capability 9.0.
- * `check_wgmma text FILE` writes the kernels.
+/* wgmma: matrices are laid into shared memory by the layouts of the PTX manual (along k and across it, in
+ * tiles of 8 by 16 bytes or swizzled by 32, 64 and 128 bytes), and the product of four warps is compared with
+ * the sum that the manual means. Numbers are small and whole, so that every sum is exact. Linked with
+ * device_cuda.c it runs on a GPU of capability 9.0. `check_wgmma text FILE` writes the kernels.
  *
  * Thread rule: one thread. */
 #include <stdarg.h>
@@ -71,25 +71,32 @@ static void product(const struct test *t, const char *predicate)
 	add(";\n");
 }
 
-/* Parameters: what is to lie in shared memory, then D's fragments, then A's; where D goes; two descriptors that lack the
- * addresses; whether D is added to. */
+/* Parameters: what is to lie in shared memory, then D's fragments, then A's; where D goes; two descriptors
+ * that lack the addresses; whether D is added to. */
 static void kernel(const struct test *t, unsigned number)
 {
 	char reg = t->c == 'f' ? 'f' : 'r';
 	const char *type = t->c == 'f' ? "f32" : "b32";
-	add(".visible .entry k%u(.param .u64 in, .param .u64 out, .param .u64 da, .param .u64 db, .param .u32 s)\n{\n"
-	    " .reg .pred %%p<4>; .reg .b32 %%r<160>; .reg .f32 %%f<160>; .reg .b64 %%d<16>; .shared .align 1024 .b8 tile[%u];\n"
-	    " ld.param.u64 %%d0,[in]; ld.param.u64 %%d1,[out]; ld.param.u64 %%d3,[da]; ld.param.u64 %%d4,[db];\n"
-	    " ld.param.u32 %%r0,[s]; setp.ne.u32 %%p0,%%r0,0; setp.eq.u32 %%p3,%%r0,%%r0; mov.u32 %%r1,%%tid.x; mov.u32 %%r2,tile;\n"
-	    " mov.u32 %%r3,%%r1;\nFILL: shl.b32 %%r4,%%r3,4; cvt.u64.u32 %%d5,%%r4; add.u64 %%d5,%%d0,%%d5; add.u32 %%r4,%%r4,%%r2;\n"
+	add(".visible .entry k%u(.param .u64 in, .param .u64 out, .param .u64 da, .param .u64 db, "
+			".param .u32 s)\n{\n"
+	    " .reg .pred %%p<4>; .reg .b32 %%r<160>; .reg .f32 %%f<160>; .reg .b64 %%d<16>; "
+	    ".shared .align 1024 .b8 tile[%u];\n"
+	    " ld.param.u64 %%d0,[in]; ld.param.u64 %%d1,[out]; ld.param.u64 %%d3,[da]; "
+	    "ld.param.u64 %%d4,[db];\n"
+	    " ld.param.u32 %%r0,[s]; setp.ne.u32 %%p0,%%r0,0; setp.eq.u32 %%p3,%%r0,%%r0; "
+	    "mov.u32 %%r1,%%tid.x; mov.u32 %%r2,tile;\n"
+	    " mov.u32 %%r3,%%r1;\nFILL: shl.b32 %%r4,%%r3,4; cvt.u64.u32 %%d5,%%r4; add.u64 %%d5,%%d0,%%d5; "
+	    "add.u32 %%r4,%%r4,%%r2;\n"
 	    " ld.global.v4.u32 {%%r5,%%r6,%%r7,%%r8},[%%d5]; st.shared.v4.u32 [%%r4],{%%r5,%%r6,%%r7,%%r8};\n"
-	    " add.u32 %%r3,%%r3,%u; setp.lt.u32 %%p1,%%r3,%u; @%%p1 bra FILL;\n fence.proxy.async; bar.sync 0;\n"
+	    " add.u32 %%r3,%%r3,%u; setp.lt.u32 %%p1,%%r3,%u; @%%p1 bra FILL;\n fence.proxy.async; "
+	    "bar.sync 0;\n"
 	    " shr.u32 %%r2,%%r2,4; cvt.u64.u32 %%d5,%%r2; add.u64 %%d3,%%d3,%%d5; add.u64 %%d4,%%d4,%%d5;\n"
 	    " mul.wide.u32 %%d6,%%r1,%u; add.u64 %%d7,%%d0,%%d6; add.u64 %%d8,%%d1,%%d6;\n",
 		number, IMAGE, THREADS, IMAGE / 16, FRAGMENT * 4);
 	for (unsigned i = 0; i < words(t); i++)
 		add(" ld.global.%s %%%c%u,[%%d7+%u];\n", type, reg, 32 + i, IMAGE + 4 * i);
-	add(" mul.wide.u32 %%d6,%%r1,16; add.u64 %%d7,%%d0,%%d6; ld.global.v4.u32 {%%r10,%%r11,%%r12,%%r13},[%%d7+%u];\n",
+	add(" mul.wide.u32 %%d6,%%r1,16; add.u64 %%d7,%%d0,%%d6; "
+			"ld.global.v4.u32 {%%r10,%%r11,%%r12,%%r13},[%%d7+%u];\n",
 		IMAGE + THREADS * FRAGMENT * 4);
 	add(" wgmma.fence.sync.aligned;\n");
 	product(t, "%p0");
@@ -115,7 +122,8 @@ static void define(const char *types, unsigned n, bool registers, bool across_a,
 	t->across_a = across_a;
 	t->across_b = across_b;
 	t->k = 256 / kind(t->a)->bits;
-	t->into = t->wide_a == t->wide_b && !across_a && !across_b && t->wide_a > 32 ? turn % (t->wide_a / 32) * 32 : 0;
+	t->into = t->wide_a == t->wide_b && !across_a && !across_b &&
+			t->wide_a > 32 ? turn % (t->wide_a / 32) * 32 : 0;
 	bool floats = t->c != 'i';
 	t->sign_a = floats && turn % 3 == 1 ? -1 : 1;
 	t->sign_b = floats && turn % 5 == 1 ? -1 : 1;
@@ -132,7 +140,8 @@ static void define(const char *types, unsigned n, bool registers, bool across_a,
 static void define_all(void)
 {
 	static const char *const sixteen[] = {"fhh", "hhh", "fbb"},
-				 *const others[] = {"ftt", "f44", "f45", "h54", "f55", "icc", "icC", "iCc", "iCC", "i11"};
+				 *const others[] = {"ftt", "f44", "f45", "h54", "f55", "icc", "icC", "iCc",
+				 "iCC", "i11"};
 	static const unsigned sizes[] = {8, 64, 128, 16, 256, 32, 96, 24};
 	unsigned turn = 0;
 	for (unsigned k = 0; k < 3 * 16 * 6; k++, turn++) {
@@ -156,11 +165,13 @@ static void write_bits(unsigned byte, unsigned bit, unsigned bits, uint64_t v)
 }
 
 /* Of matrix A or B, whose rows (of B: columns) are `r`; returns the descriptor. Rows come in groups of 8. */
-static uint64_t lay(unsigned base, unsigned rows, unsigned depth, unsigned bits, unsigned wide, bool across, unsigned into,
+static uint64_t lay(unsigned base, unsigned rows, unsigned depth, unsigned bits, unsigned wide, bool across,
+		unsigned into,
 	uint64_t (*element)(unsigned r, unsigned k))
 {
 	unsigned leading, stride, swizzle = wide == 128 ? 1 : wide == 64 ? 2 : wide == 32 ? 3 : 0;
-	if (!across && wide == 16) { /* tiles of 128 bytes; those along k follow all that are below each other */
+	/* tiles of 128 bytes; those along k follow all that are below each other */
+	if (!across && wide == 16) {
 		stride = 128;
 		leading = rows / 8 * 128;
 	} else if (!across) {
@@ -185,14 +196,18 @@ static uint64_t lay(unsigned base, unsigned rows, unsigned depth, unsigned bits,
 				unsigned columns = wide / 2; /* elements of 16 bits in a line */
 				line = k % 8;
 				byte = r % columns * 2;
-				at = wide == 16 ? r / 8 * stride + k / 8 * leading : r / columns * leading + k / 8 * stride;
+				at = wide == 16 ? r / 8 * stride + k / 8 * leading :
+						r / columns * leading + k / 8 * stride;
 			}
 			/* the 16-byte pieces of a line change places: by its number, its half, its quarter */
-			unsigned turn = wide == 128 ? line : wide == 64 ? line / 2 : wide == 32 ? line / 4 : 0;
+			unsigned turn = wide == 128 ? line : wide == 64 ? line / 2 : wide == 32 ? line / 4 :
+					0;
 			unsigned piece = byte / 16 ^ turn;
-			write_bits(base + at + line * wide + piece * 16 + byte % 16, k * bits % 8, bits, element(r, k));
+			write_bits(base + at + line * wide + piece * 16 + byte % 16, k * bits % 8, bits,
+					element(r, k));
 		}
-	return (uint64_t)swizzle << 62 | (uint64_t)(stride >> 4) << 32 | (uint64_t)(leading >> 4) << 16 | (base + into) >> 4;
+	return (uint64_t)swizzle << 62 | (uint64_t)(stride >> 4) << 32 | (uint64_t)(leading >> 4) << 16 |
+			(base + into) >> 4;
 }
 
 static double a[ROWS][MAX_K], b[MAX_K][MAX_N], c[ROWS][MAX_N];
@@ -252,7 +267,8 @@ static void multiply(const struct test *t)
 					sum += a[i][k] * b[k][j];
 				s += sum * t->sign_a * t->sign_b;
 				if (t->saturates)
-					s = s > 2147483647.0 ? 2147483647.0 : s < -2147483648.0 ? -2147483648.0 : s;
+					s = s > 2147483647.0 ? 2147483647.0 :
+							s < -2147483648.0 ? -2147483648.0 : s;
 			}
 			c[i][j] = s;
 		}
@@ -304,9 +320,11 @@ static bool run(unsigned number, uint8_t *in, uint32_t *out)
 	}
 	for (unsigned i = 0; i < THREADS * FRAGMENT; i++)
 		if (out[i] != want[i]) {
-			printf("FAILED %s (%s, rows of %u and %u bytes%s%s, from byte %u), thread %u, word %u: %#x, want %#x\n", t->name,
+			printf("FAILED %s (%s, rows of %u and %u bytes%s%s, from byte %u), thread %u, "
+					"word %u: %#x, want %#x\n", t->name,
 				t->registers ? "A in registers" : "A in memory", t->wide_a, t->wide_b,
-				t->across_a ? ", A across" : "", t->across_b ? ", B across" : "", t->into, i / FRAGMENT,
+				t->across_a ? ", A across" : "", t->across_b ? ", B across" : "", t->into,
+				i / FRAGMENT,
 				i % FRAGMENT, out[i], want[i]);
 			return false;
 		}
@@ -330,7 +348,8 @@ int main(int argc, char **argv)
 	unsigned good = 0;
 	for (unsigned k = 0; k < ntests; k++)
 		good += run(k, in, out);
-	printf("%s: warpgroups: %u of %u products as the model says\n", argc > 1 ? argv[1] : "default", good, ntests);
+	printf("%s: warpgroups: %u of %u products as the model says\n", argc > 1 ? argv[1] : "default", good,
+			ntests);
 	device_close();
 	return good != ntests;
 }

@@ -8,7 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Types by a letter: h f16, b bf16, t tf32, f f32, d f64, 4 e4m3, 5 e5m2, c s8, C u8, n s4, N u4, 1 b1, i s32 */
+/* Types by a letter: h f16, b bf16, t tf32, f f32, d f64, 4 e4m3, 5 e5m2, c s8, C u8, n s4, N u4, 1 b1, i
+ * s32 */
 struct kind {
 	char letter;
 	const char *name;

@@ -36,7 +36,8 @@ static inline uint64_t half_round(bool f16, __float128 v, char how)
 		sign = 0x8000, v = -v;
 	if (v > (__float128)1e300)
 		return sign |
-		       (__builtin_isinf((double)v) || how == 'n' || (how == 'm' && sign) || (how == 'p' && !sign)
+		       (__builtin_isinf((double)v) || how == 'n' || (how == 'm' && sign) ||
+		       (how == 'p' && !sign)
 				       ? inf
 				       : inf - 1);
 	/* the candidate below: find the exponent by doubling and halving, exactly */

@@ -81,8 +81,8 @@ static wide operation(const struct test *t, wide a, wide b)
 				 : -((-a - 1) / ((wide)1 << n) + 1);
 }
 
-/* The scalar instructions are what the GPU's assembler makes of them, in 64 bits, and that is not what PTX says where a
- * result leaves its range: recorded on an H200 (tests/soft/golden). */
+/* The scalar instructions are what the GPU's assembler makes of them, in 64 bits, and that is not what PTX
+ * says where a result leaves its range: recorded on an H200 (tests/soft/golden). */
 static wide saturated(const struct test *t, wide v, unsigned bits, bool sign)
 {
 	if (starts(t, "vsh")) { /* 34 bits of it, whatever part is written */
@@ -205,7 +205,8 @@ static void scalar(const char *op, unsigned signs, const char *more)
 	}
 }
 
-/* What scalar() leaves out: every part that can be written, and what may follow, both with and without .sat. */
+/* What scalar() leaves out: every part that can be written, and what may follow, both with and without
+ * .sat. */
 static void scalar_ends(const char *op, unsigned signs, const char *more)
 {
 	static const char *const parts[] = {"u32/.b0:u32,u32,u32", "u32/.b1:u32,u32/.h0,u32",
