@@ -57,7 +57,8 @@ for ((round = 1; round <= rounds; round++)); do
 		grep -qs bigcopy "/proc/$p/cmdline" && kill -KILL "$p" 2>/dev/null
 	done
 	within 20 all_gone ||
-		fail "round $round, $what after $delay ms: a program still runs: $(tail -n 3 "$work"/program.*)"
+		fail "round $round, $what after $delay ms: a program still runs:" \
+			"$(tail -n 3 "$work"/program.*)"
 	wait "${left[@]}" 2>/dev/null
 	within 12 gone "$mounting" ||
 		fail "round $round, $what after $delay ms: mount does not end: $(cat "$work/mount.out")"

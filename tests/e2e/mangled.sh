@@ -13,7 +13,8 @@ rounds=${MANGLE_ROUNDS:-3} first=${MANGLE_FIRST:-1}
 
 # Each ends by itself, and its result does not lead it astray: what it is told wrongly it checks, or does not
 # use.
-programs=("small" "counted 50 return" "crowded 20 4096" "told" "image 5 80 0 7" "share pointer" "iteration 3 read"
+programs=("small" "counted 50 return" "crowded 20 4096" "told" "image 5 80 0 7" "share pointer"
+	"iteration 3 read"
 	"nvml" "meminfo" "polls 1" "cancelled $work/image $work/graph")
 [ -z "$two" ] || programs+=("large")
 

@@ -9,7 +9,9 @@ export SCUDAFS_SOFT_CAPABILITY=9.0 # clusters
 start_server --cache "$work/cache"
 start_mount
 
-trips() # IMAGES KIB NAME=COUNT...: exactly these, and nothing else but one cuInit, context and allocation, and a read for each launch
+# IMAGES KIB NAME=COUNT...: exactly these, and nothing else but one cuInit, context and allocation, and a read
+# for each launch
+trips()
 {
 	local images=$1 kib=$2
 	shift 2
@@ -19,7 +21,8 @@ trips() # IMAGES KIB NAME=COUNT...: exactly these, and nothing else but one cuIn
 	python3 - "$work/stats.json" "$images" "$@" <<-'PY' || fail "opening $images $kib"
 		import json, sys
 		s = json.load(open(sys.argv[1]))
-		want = {"cuInit": 1, "cuDevicePrimaryCtxRetain": 1, "cuMemAlloc_v2": 1, "cuMemcpyDtoH_v2": 2 * int(sys.argv[2])}
+		want = {"cuInit": 1, "cuDevicePrimaryCtxRetain": 1, "cuMemAlloc_v2": 1,
+			"cuMemcpyDtoH_v2": 2 * int(sys.argv[2])}
 		want.update((k, int(v)) for k, v in (a.split("=") for a in sys.argv[3:]))
 		if s["waits"] != want:
 		    sys.exit(f"waited {s['waits']}, not {want}")
@@ -63,7 +66,11 @@ damage() # NAME...: a byte in the middle of each file
 	done
 }
 images() { find "$work/cache" -type f ! -name '*.notes' -size "$1"; }
-runs_right() { timeout -k 2 30 "$bin/scudafs" run --mount "$mnt" -- "$progs/opening" "$@" | grep -q right || fail "opening $* after damage"; }
+runs_right()
+{
+	timeout -k 2 30 "$bin/scudafs" run --mount "$mnt" -- "$progs/opening" "$@" | grep -q right ||
+		fail "opening $* after damage"
+}
 damage $(images +60k)
 runs_right 3 100
 trips 3 100 cuLibraryLoadData=1

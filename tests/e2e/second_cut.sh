@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # limit: 240
-# A relay that leaves a session's first connection alone, and does all kinds of things to the second: ahead of its first byte the session goes on without it; in the
-# middle of a copy the program gets an error within 10 s, also where nothing passes and nobody is told; another program beside it does not notice.
+# A relay that leaves a session's first connection alone, and does all kinds of things to the second: ahead
+# of its first byte the session goes on without it; in the middle of a copy the program gets an error within
+# 10 s, also where nothing passes and nobody is told; another program beside it does not notice.
 . "$(dirname "$0")/lib.sh"
 requires mount python3
 start_server
@@ -18,7 +19,8 @@ at_exit stop_relay
 through() # HOW BYTES: a mount through such a relay
 {
 	: >"$work/relay.out"
-	python3 "$top/tests/e2e/progs/second.py" "${real##*:}" "$1" "$2" >"$work/relay.out" 2>"$work/relay.err" &
+	python3 "$top/tests/e2e/progs/second.py" "${real##*:}" "$1" "$2" >"$work/relay.out" \
+		2>"$work/relay.err" &
 	relay=$!
 	within 10 test -s "$work/relay.out" || fail "no relay: $(cat "$work/relay.err")"
 	address=127.0.0.1:$(head -n 1 "$work/relay.out")
@@ -61,7 +63,8 @@ wrong() # HOW BYTES: the program gets an error
 	within 30 grep -q there "$work/relay.out" || fail "$1: so much did not pass by the second connection"
 	start=$(now_ms)
 	expect "$1" 12 '^code'
-	[ $(($(now_ms) - start)) -lt $((12000 * slow)) ] || fail "$1 after $2 bytes: the error came after $(($(now_ms) - start)) ms"
+	[ $(($(now_ms) - start)) -lt $((12000 * slow)) ] ||
+		fail "$1 after $2 bytes: the error came after $(($(now_ms) - start)) ms"
 	said "$1" '^code 806 ' || fail "$1 after $2 bytes: $(cat "$work/$1.out")"
 	tell "beside_$1"
 	expect "beside_$1" 20 rounds

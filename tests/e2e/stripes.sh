@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # limit: 240
-# Large copies to the device by two connections, beside streams that host functions hold: every byte is right, and nothing waits for ever; the second
-# connection is there when it was asked for, and only then: not with a key, with compression, or through the file alone; where it does not open, or ends, all
-# goes by the first.
+# Large copies to the device by two connections, beside streams that host functions hold: every byte is
+# right, and nothing waits for ever; the second connection is there when it was asked for, and only then: not
+# with a key, with compression, or through the file alone; where it does not open, or ends, all goes by the
+# first.
 . "$(dirname "$0")/lib.sh"
 requires mount
 

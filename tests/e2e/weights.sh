@@ -16,7 +16,8 @@ waits() # HOW COUNT: of cuStreamSynchronize; one of each two that the program ma
 	python3 -c 'import json, sys
 waits = json.load(open(sys.argv[1]))["waits"].get("cuStreamSynchronize", 0)
 print(sys.argv[2], waits)
-sys.exit(waits != int(sys.argv[3]))' "$work/stats.json" "$@" || fail "weights $1 waited for streams another number of times than $2"
+sys.exit(waits != int(sys.argv[3]))' "$work/stats.json" "$@" ||
+	fail "weights $1 waited for streams another number of times than $2"
 }
 waits small 200
 waits large 40

@@ -22,8 +22,10 @@ def cases():
     yield "a routing id of nobody", preamble(routing=bytes(range(16))) + frame(HELLO)
     yield "a second connection of nobody", preamble(flags=SECOND, routing=bytes(range(16))) + frame(PING)
     yield "a second connection of no name", preamble(flags=SECOND) + frame(PING)
-    yield "a second connection with TLS", preamble(flags=SECOND | TLS, routing=bytes(range(16))) + rng.randbytes(500)
-    yield "a second connection of a monitor", preamble(flags=SECOND | MONITOR, routing=bytes(range(16))) + frame(PING)
+    yield "a second connection with TLS", preamble(flags=SECOND | TLS,
+                                                   routing=bytes(range(16))) + rng.randbytes(500)
+    yield "a second connection of a monitor", preamble(flags=SECOND | MONITOR,
+                                                       routing=bytes(range(16))) + frame(PING)
     yield "a preamble that is not zero where it must be", preamble(zero=7) + frame(HELLO)
     yield "a TLS flag and no TLS", preamble(flags=TLS) + rng.randbytes(500)
     yield "a web browser", b"GET / HTTP/1.1\r\nHost: x\r\n\r\n"

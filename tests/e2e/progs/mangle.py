@@ -136,7 +136,8 @@ def connection(client, port, what, seed):
     # Of the streams of bytes a monitor's is damaged as well, but rarely: without it there is no mount.
     # A session's second connection has no frames.
     if start[5] & SECOND:
-        both_ways(client, server, pump_bytes, rng[0] if what == "up" and rng[0].random() < 0.2 else None, None)
+        both_ways(client, server, pump_bytes, rng[0] if what == "up" and rng[0].random() < 0.2 else None,
+                  None)
         return
     hit = monitor == (what == "monitor") or (what == "bytes" and rng[0].random() < 0.2)
     up, down = (rng[i] if hit and what != other else None for i, other in enumerate(("down", "up")))

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""second.py PORT HOW BYTES: a relay to the server at PORT that does to second connections (wire/frame.h) what HOW says, once BYTES of one have passed: "pass", "cut" (both
-ends are closed), "reset" (the mount's end is reset), "swallow" (nothing passes any more, and nobody is told). Prints its own port, "second" for each second
+"""second.py PORT HOW BYTES: a relay to the server at PORT that does to second connections (wire/frame.h) what
+HOW says, once BYTES of one have passed: "pass", "cut" (both ends are closed), "reset" (the mount's end is
+reset), "swallow" (nothing passes any more, and nobody is told). Prints its own port, "second" for each second
 connection, and "there" when BYTES of one have passed; ends after ten minutes at the latest."""
 import socket
 import struct
