@@ -247,8 +247,9 @@ static void tell(const char *kind, int variant, CUgraphExec x, CUgraph g, CUgrap
 	for (size_t i = 0; i < m; i++)
 		if (olds[i] == info.errorFromNode)
 			was = (int)i;
-	/* Between the program's memory and the device a copy is a host function through the mount: the result of a
-	 * change of direction is another kind of node there (3), where a driver says other parameters (5). */
+	/* Between the program's memory and the device a copy is a host function through the mount: the result
+	 * of a change of direction is another kind of node there (3), where a driver says other parameters
+	 * (5). */
 	bool turned = !strcmp(kind, "copy") && (variant == 3 || variant == 4);
 
 	if (turned)
