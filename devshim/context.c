@@ -28,6 +28,7 @@
  * lock held, and whose own calls are refused. */
 pthread_mutex_t context_lock = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
 static struct context primary[LIMIT_DEVICES];
+static struct context *ended; /* made ones that are gone; under the lock */
 
 bool context_is_sticky(CUresult code)
 {
@@ -119,6 +120,28 @@ static void born(struct context *c, unsigned flags, unsigned users)
 	atomic_store(&c->chosen, 0);
 	context_set_flags(c, flags);
 	atomic_store(&c->alive, true);
+}
+
+/* Under the lock: one for a context that is made: one that has ended and that no thread has on its stack, so
+ * that a program that makes contexts for ever does not grow. NULL without memory. */
+static struct context *take_ended(void)
+{
+	struct context **at = &ended;
+	struct context *c;
+
+	while ((c = *at) && (atomic_load(&c->stacked) || atomic_load(&c->in_graph)))
+		at = &c->next_ended;
+	if (!c)
+		return calloc(1, sizeof *c);
+	*at = c->next_ended;
+	return c;
+}
+
+/* Under the lock: it is nobody's but for the stacks that it is on. */
+static void give_ended(struct context *c)
+{
+	c->next_ended = ended;
+	ended = c;
 }
 
 /* Without the lock: what belonged to it goes. */
@@ -419,27 +442,25 @@ CUresult cuCtxCreate_v2(CUcontext *pctx, unsigned int flags, CUdevice dev)
 	if (!device_get(dev))
 		return CUDA_ERROR_INVALID_DEVICE;
 	struct thread *t = thread_self();
-	struct context *c = calloc(1, sizeof *c);
-	if (!t || !c) {
-		free(c);
+	if (!t)
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	}
 	pthread_mutex_lock(&context_lock);
-	r = remote_cuCtxCreate_v2(&c->handle, flags, dev);
+	struct context *c = take_ended();
+	r = c ? remote_cuCtxCreate_v2(&c->handle, flags, dev) : CUDA_ERROR_OUT_OF_MEMORY;
 	if (!r) {
 		c->device = dev;
+		c->green = false;
 		born(c, flags, 1);
 		if (!handle_set_data(HANDLE_CUcontext, c->handle, c))
 			r = process_die(-EPROTO, "cuCtxCreate");
+	} else if (c) {
+		give_ended(c);
 	}
 	pthread_mutex_unlock(&context_lock);
 	if (!r)
 		r = push(t, c);
-	if (r) {
-		if (!c->alive)
-			free(c);
+	if (r)
 		return r;
-	}
 	*pctx = c->handle;
 	return CUDA_SUCCESS;
 }
@@ -478,7 +499,7 @@ CUresult cuCtxDestroy_v2(CUcontext ctx)
 		return remote_cuCtxDestroy_v2(ctx);
 	copy_drain();
 	pthread_mutex_lock(&context_lock);
-	bool was = atomic_load(&c->alive);
+	bool was = atomic_load(&c->alive) && c->handle == ctx;
 
 	if (was)
 		mirror_drop_owner(ctx);
@@ -495,6 +516,9 @@ CUresult cuCtxDestroy_v2(CUcontext ctx)
 	if (t && t->current == c)
 		pop(t);
 	died(c);
+	pthread_mutex_lock(&context_lock);
+	give_ended(c);
+	pthread_mutex_unlock(&context_lock);
 	return r;
 }
 
@@ -517,13 +541,14 @@ struct context *context_of_green(CUcontext h, CUdevice device)
 
 	pthread_mutex_lock(&context_lock);
 	c = context_find(h);
-	if (!c && (c = calloc(1, sizeof *c))) {
+	if (!c && (c = take_ended())) {
 		c->handle = h;
 		c->device = device;
 		c->green = true;
 		born(c, 0, 1);
 		if (!handle_set_data(HANDLE_CUcontext, h, c)) {
-			free(c);
+			atomic_store(&c->alive, false);
+			give_ended(c);
 			c = NULL;
 		}
 	}
@@ -541,6 +566,9 @@ void context_end_green(struct context *c)
 		return;
 	handle_drop(HANDLE_CUcontext, c->handle);
 	died(c);
+	pthread_mutex_lock(&context_lock);
+	give_ended(c);
+	pthread_mutex_unlock(&context_lock);
 }
 
 CUresult cuCtxAttach(CUcontext *pctx, unsigned int flags)

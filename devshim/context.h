@@ -3,7 +3,8 @@
  * thread. All of this is the shim's own state; the server learns the current context from each record.
  *
  * Thread rule: the current context is the calling thread's. Contexts are never freed, so a pointer to one
- * stays good; fields that change are atomic or under `context_lock`. */
+ * stays good; one that has ended and is on no stack serves the next that is made. Fields that change are
+ * atomic or under `context_lock`. */
 #pragma once
 #include <pthread.h>
 #include <stdatomic.h>
@@ -23,6 +24,8 @@ struct context {
 	_Atomic int sticky;         /* the error that this context is lost to, or 0 */
 	_Atomic unsigned flags;
 	_Atomic unsigned stacked;   /* places on the stacks of all threads */
+	_Atomic bool in_graph;      /* a graph's copy names it, which stays: it serves no other */
+	struct context *next_ended; /* under context_lock */
 	/* Retains of a primary, which a reset leaves; attachments of another; under context_lock. */
 	unsigned users;
 	_Atomic uint64_t id;        /* of cuCtxGetId; 0: not asked; new with each activation */

@@ -404,6 +404,8 @@ uint64_t copy_note(const struct copy *k, struct context *context)
 	if (a) {
 		*a = (struct aside){.copy = *k, .context = context, .once = false};
 		id = upcall_new(run_aside, a, false, false);
+		if (context)
+			atomic_store(&context->in_graph, true);
 		atomic_store(&work_graphs_gate, true);
 		atomic_store(&in_graphs, true);
 	}
@@ -462,6 +464,8 @@ static CUresult run_later(const struct copy *k, CUstream stream, struct work *w,
 		*a = (struct aside){
 			.copy = *k, .context = context_current(), .work = w, .users = 2, .once = once};
 		id = upcall_new(run_aside, a, once, false);
+		if (!once && a->context)
+			atomic_store(&a->context->in_graph, true);
 		if (!once)
 			atomic_store(&in_graphs, true);
 	}
