@@ -219,7 +219,8 @@ static int wait_sent(uint64_t bulks)
 		struct ctl_until until = {.count = bulks};
 		e = node_ioctl(CTL_UNTIL, &until);
 	}
-	return e == -EAGAIN ? 0 : e;
+	/* A batch that has its number already cannot be left out. */
+	return e == -EAGAIN ? 0 : e == -ENOMEM ? -ENOBUFS : e;
 }
 
 void arena_free(void *p, size_t n, uint64_t at)

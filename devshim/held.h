@@ -7,6 +7,7 @@
  *
  * Thread rule: none; held_note before others use it. Changes errno. */
 #pragma once
+#include <errno.h>
 #include <fcntl.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -15,6 +16,7 @@
 struct held {
 	uint32_t major, minor;
 	uint64_t number;        /* 0: any of that device */
+	bool unknown;           /* nobody may look (a sandbox refuses statx): it is taken for what it was */
 };
 
 /* What the descriptor is, as far as the kernel knows it: no file system is asked. */
@@ -22,9 +24,11 @@ static inline bool held_look(int fd, struct held *h)
 {
 	struct statx s;
 
-	if (statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_INO, &s))
-		return false;
-	*h = (struct held){s.stx_dev_major, s.stx_dev_minor, s.stx_ino};
+	if (statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_INO, &s)) {
+		*h = (struct held){.unknown = errno != EBADF};
+		return h->unknown;
+	}
+	*h = (struct held){s.stx_dev_major, s.stx_dev_minor, s.stx_ino, false};
 	return true;
 }
 
@@ -32,6 +36,8 @@ static inline bool held_is(int fd, const struct held *h)
 {
 	struct held now;
 
-	return held_look(fd, &now) && now.major == h->major && now.minor == h->minor &&
-	       (!h->number || now.number == h->number);
+	if (!held_look(fd, &now))
+		return false;
+	return now.unknown || h->unknown ||
+	       (now.major == h->major && now.minor == h->minor && (!h->number || now.number == h->number));
 }

@@ -95,8 +95,7 @@ static long write_narrow(const struct iovec *v, int n, size_t len, int64_t at)
 	struct ctl_write w = {.at = at, .len = (uint32_t)len};
 	uint8_t *arg = calloc(1, CTL_WRITE_ALL), *to = arg;
 	long r;
-	/* Its batch has a number: without it nothing that follows can be sent either. */
-	if (!arg)
+	if (!arg) /* see node_writev */
 		return -ENOBUFS;
 	memcpy(to, &w, sizeof w);
 	to += sizeof w;
@@ -132,7 +131,10 @@ static void quiet_end(const sigset_t *before, int error)
 	pthread_sigmask(SIG_SETMASK, before, NULL);
 }
 
-/* A write that the daemon has parked for long comes back with EAGAIN or EINTR: its queue is full because the
+/* Where there is no memory for a batch the session is over (ENOBUFS): nothing that has a number behind it can
+ * be sent without it, and would wait for ever.
+ *
+ * A write that the daemon has parked for long comes back with EAGAIN or EINTR: its queue is full because the
  * GPU is behind. The same batch number goes again, for as long as the daemon finds the server alive. */
 long node_writev(const struct iovec *v, int n, int64_t at)
 {
@@ -152,7 +154,7 @@ long node_writev(const struct iovec *v, int n, int64_t at)
 	while (r < 0 && (errno == EINTR || errno == EAGAIN));
 	int e = r < 0 ? errno : 0;
 	quiet_end(&before, e);
-	return e ? -e : r;
+	return e == ENOMEM ? -ENOBUFS : e ? -e : r;
 }
 
 long node_read(void *p, size_t n, int64_t at)
@@ -242,7 +244,7 @@ int node_wait(uint8_t *buf, uint64_t batch, size_t len, uint64_t seq, size_t exp
 		memcpy(buf, &w, sizeof w);
 		int r = node_ioctl(request, buf);
 		if (r)
-			return r;
+			return len && r == -ENOMEM ? -ENOBUFS : r; /* as node_writev */
 		struct ctl_wait out;
 		memcpy(&out, buf, sizeof out);
 		if (out.flags & CTL_AGAIN) {

@@ -197,15 +197,17 @@ static bool make_room(struct source *in)
 	return true;
 }
 
-/* A record that may go ahead while an upcall is under way, and is whole in the buffer: it is run now. */
-static bool scan_record(struct session *s, const struct frame *f, uint64_t at)
+/* A record that may go ahead while an upcall is under way, and is whole in the buffer: it is run now. Where
+ * one is left, *ahead is false, and those behind it are left, too: they would wait for it (mirror.c). */
+static bool scan_record(struct session *s, const struct frame *f, uint64_t at, bool *ahead)
 {
 	const struct source *in = &s->source[FIRST];
 
-	return (f->kind == FRAME_WAIT || f->kind == FRAME_POST) && f->flags & FRAME_ASIDE &&
-	       atomic_load(&s->upcalls_waiting) && f->call < s->calls &&
-	       f->head_len + f->bulk_len <= in->len - at &&
-	       aside_run(s, f, in->bytes + at);
+	if ((f->kind != FRAME_WAIT && f->kind != FRAME_POST) || !(f->flags & FRAME_ASIDE))
+		return false;
+	*ahead = *ahead && f->call < s->calls && f->head_len + f->bulk_len <= in->len - at &&
+		 aside_run(s, f, in->bytes + at);
+	return *ahead;
 }
 
 /* A POST may be stuck in the driver behind a host function whose end the program has told, or for which it
@@ -219,6 +221,7 @@ void input_scan(struct session *s)
 	struct frame f;
 	uint64_t at, pings = 0, ping = 0;
 	unsigned marks;
+	bool ahead;
 
 	if (pthread_mutex_trylock(&s->input_lock))
 		return;
@@ -226,6 +229,7 @@ void input_scan(struct session *s)
 		while (s->source[i].stream && make_room(&s->source[i]) && fill(s, &s->source[i]))
 			;
 	marks = s->scanned;
+	ahead = atomic_load(&s->upcalls_waiting);
 	/* What a body is said to have may be any number while its holder still finds that out. */
 	at = in->left < in->len - in->pos ? in->pos + in->left : in->len;
 	for (; at + sizeof f <= in->len; at += sizeof f + frame_inline(&f)) {
@@ -242,7 +246,7 @@ void input_scan(struct session *s)
 			upcall_done(s, f.seq);
 		else if (f.kind == FRAME_PING)
 			pings++, ping = f.seq;
-		else if (!scan_record(s, &f, at + sizeof f))
+		else if (!scan_record(s, &f, at + sizeof f, &ahead))
 			continue;
 		f.kind = FRAME_SCANNED;
 		memcpy(in->bytes + at, &f, sizeof f);

@@ -130,6 +130,26 @@ START_TEST(looked_ahead)
 }
 END_TEST
 
+/* Of records that may go ahead none overtakes one that could not: an exchange would wait for that (mirror.c).
+ * */
+START_TEST(left_in_order)
+{
+	struct frame f;
+	struct frame none = {.kind = FRAME_POST, .thread = 1, .flags = FRAME_ASIDE, .seq = 2, .call = 10};
+	struct frame next = {.kind = FRAME_POST, .thread = 1, .flags = FRAME_ASIDE, .seq = 3, .call = 1};
+
+	atomic_store(&s->upcalls_waiting, 1);
+	say_frame((struct frame){.kind = FRAME_POST, .thread = 1, .seq = 1}, NULL);
+	say_frame(none, NULL);
+	say_frame((struct frame){.kind = FRAME_PING, .seq = 8}, NULL);
+	say_frame(next, NULL);
+	ck_assert(input_record(s, &f, true));
+	input_scan(s);
+	ck_assert(pong_came(8)); /* only the PING was dealt with */
+	ck_assert_uint_eq(s->scanned, 1);
+}
+END_TEST
+
 /* More waits than the buffer holds, and it ends inside a frame. */
 START_TEST(large_look_ahead)
 {
@@ -372,6 +392,7 @@ int main(void)
 	tcase_add_checked_fixture(t, setup, teardown);
 	tcase_add_test(t, plain);
 	tcase_add_loop_test(t, looked_ahead, 0, 8);
+	tcase_add_test(t, left_in_order);
 	tcase_add_test(t, large_look_ahead);
 	tcase_add_loop_test(t, forged_mark, 0, 7);
 	tcase_add_loop_test(t, striped, 0, 8);

@@ -1,13 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* `confined HOW`: confines itself after cuInit, as daemons and sandboxes do, and then uses what there is of
  * loads, launches, copies, graphs and managed memory. HOW: stack (a thread of 16 KiB), descriptors, chroot,
- * user, namespace, private (not dumpable, no new privileges), address (space), locked, free (not at all).
- * Says "right", or "cannot" where this process may not do that to itself. */
+ * user, namespace, private (not dumpable, no new privileges), address (space), locked, statx (a filter of
+ * system calls that does not know it), writes (one by which nothing can be written to the mount for want of
+ * memory), free (not at all). Says "right", or "cannot" where this process may not do that to itself. */
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <pthread.h>
 #include <sched.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include "prog.h"
 
 enum { COUNT = 1 << 18, BYTES = COUNT * 4, NOBODY = 65534 };
@@ -86,6 +90,33 @@ static bool limit(int what, rlim_t n)
 	return !setrlimit(what, &l);
 }
 
+/* From now on the system call `number` ends with `error`. */
+static bool refuse(unsigned number, unsigned error)
+{
+	struct sock_filter f[] = {BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, number, 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | error),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)};
+	struct sock_fprog all = {sizeof f / sizeof *f, f};
+
+	return !prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) && !prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &all);
+}
+
+/* A copy that cannot be sent fails, and so does what comes behind it: nothing waits for what never comes. */
+static void lose(void)
+{
+	CUdeviceptr p;
+
+	CHECK(cuMemAlloc_v2(&p, BYTES));
+	if (!refuse(SYS_pwritev, ENOMEM)) {
+		say("cannot");
+		return;
+	}
+	REQUIRE(cuMemcpyHtoD_v2(p, back, BYTES) == CUDA_ERROR_MPS_RPC_FAILURE);
+	REQUIRE(cuCtxSynchronize() == CUDA_ERROR_MPS_RPC_FAILURE);
+	say("right");
+}
+
 static bool confine(const char *how)
 {
 	if (!strcmp(how, "descriptors"))
@@ -102,6 +133,8 @@ static bool confine(const char *how)
 		return limit(RLIMIT_AS, (rlim_t)3 << 30);
 	if (!strcmp(how, "locked"))
 		return !mlockall(MCL_CURRENT | MCL_FUTURE);
+	if (!strcmp(how, "statx"))
+		return refuse(SYS_statx, EPERM);
 	return !strcmp(how, "free") || !strcmp(how, "stack");
 }
 
@@ -112,6 +145,10 @@ int main(int argc, char **argv)
 
 	REQUIRE(argc == 2);
 	prog_up();
+	if (!strcmp(argv[1], "writes")) {
+		lose();
+		return 0;
+	}
 	if (!confine(argv[1])) {
 		say("cannot");
 		return 0;
