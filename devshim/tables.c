@@ -377,7 +377,8 @@ static CUresult lt_list_get(void **list, size_t *n)
 
 static word lt_list[16] = {SIZE(16), [4] = lt_list_get};
 
-/* ---- the tables by name. Everything else is refused, which all callers but those above take well. */
+/* ---- the tables by name. Those without one are a driver's, too; that they are missing here all callers take
+ * well, with the code that is seen of it. What no driver knows is an invalid value. */
 
 static const struct { const char *id; const word *table; } tables[] = {
 	{"\x6b\xd5\xfb\x6c\x5b\xf4\xe7\x4a\x89\x87\xd9\x39\x12\xfd\x9d\xf9", cudart},
@@ -389,6 +390,9 @@ static const struct { const char *id; const word *table; } tables[] = {
 	{"\x21\x31\x8c\x60\x97\x14\x32\x48\x8c\xa6\x41\xff\x73\x24\xc8\xf2", ctx_id},
 	{"\x6e\x16\x3f\xbe\xb9\x58\x44\x4d\x83\x5c\xe1\x82\xaf\xf1\x99\x1e", func},
 	{"\x17\x34\xdc\x26\x80\x0d\x47\x45\x87\x26\xc0\xf1\xe7\xdd\x8b\xca", lt_list},
+	{"\xf8\xcf\xf9\x51\x21\x46\x8b\x4e\xb9\xe2\xfb\x46\x9e\x7c\x0d\xd9", NULL}, /* what cudart may skip */
+	{"\xda\x91\x51\xd3\x3a\xe6\xcc\x41\xa5\xc0\x4f\x26\xd5\x33\xe3\x28", NULL}, /* NVRTC's cache */
+	{"\x2c\x8e\x0a\xd8\x07\x10\xab\x4e\x90\xdd\x54\x71\x9f\xe5\xf7\x4b", NULL}, /* CUPTI */
 };
 
 static void fill(word *table, CUresult (*const *slots)(void))
@@ -424,13 +428,16 @@ CUresult cuGetExportTable(const void **ppExportTable, const CUuuid *pExportTable
 	if (!ppExportTable || !pExportTableId)
 		return CUDA_ERROR_INVALID_VALUE;
 	const uint8_t *id = (const uint8_t *)pExportTableId->bytes;
+	CUresult r = CUDA_ERROR_INVALID_VALUE;
 	for (unsigned i = 0; i < sizeof tables / sizeof *tables; i++) {
-		if (memcmp(tables[i].id, id, sizeof *pExportTableId) == 0) {
-			*ppExportTable = tables[i].table;
+		if (memcmp(tables[i].id, id, sizeof *pExportTableId))
+			continue;
+		*ppExportTable = tables[i].table;
+		if (tables[i].table)
 			return CUDA_SUCCESS;
-		}
+		r = CUDA_ERROR_NOT_FOUND;
 	}
 	tell_refused(id);
 	*ppExportTable = NULL;
-	return CUDA_ERROR_NOT_FOUND;
+	return r;
 }
