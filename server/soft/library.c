@@ -355,6 +355,8 @@ static CUresult library_variable(
 	uint64_t address;
 	size_t n;
 	bool managed;
+	if (!want_managed && m->code && engine_function_find(m->code, name))
+		return CUDA_ERROR_INVALID_VALUE;
 	if (!m->code || !engine_global_find(m->code, name, &address, &n, &managed) ||
 		(want_managed && !managed))
 		return CUDA_ERROR_NOT_FOUND;

@@ -350,7 +350,7 @@ CUresult cuModuleGetGlobal_v2(CUdeviceptr *p, size_t *bytes, CUmodule h, const c
 	const struct module *m = object_find(h, KIND_MODULE);
 	if (!m)
 		return CUDA_ERROR_INVALID_HANDLE;
-	if (!name || (!p && !bytes))
+	if (!name || !*name || (!p && !bytes))
 		return CUDA_ERROR_INVALID_VALUE;
 	uint64_t address;
 	size_t n;

@@ -122,7 +122,7 @@ static CUresult find(void **out, CUmodule h, const char *name, bool surface)
 		return g.error;
 	struct module *m = object_find(h, KIND_MODULE);
 	uint64_t *cell;
-	if (!out || !name)
+	if (!out || !name || !*name)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (!m)
 		return CUDA_ERROR_INVALID_HANDLE;
