@@ -126,10 +126,10 @@ CUresult call_post(struct call *c)
 	struct record r;
 	fill(&r, c, t, FRAME_POST);
 	int e = channel_post(&r);
-	if (e)
-		return failed(e, call_names[c->id].name);
-	sent(c, &r);
-	return CUDA_SUCCESS;
+	/* It may have gone out, and something behind it have failed. */
+	if (r.seq)
+		sent(c, &r);
+	return e ? failed(e, call_names[c->id].name) : CUDA_SUCCESS;
 }
 
 static void note_failed_post(uint32_t seq, CUresult code)

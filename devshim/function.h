@@ -43,7 +43,7 @@ struct function {
 	struct function *kernel; /* whose function it is in its context, or NULL */
 	struct occupancy *_Atomic occupancy; /* remembered answers */
 	_Atomic uint32_t shape; /* of blocks that the driver took: 0 none yet, one, or SHAPE_ANY */
-	_Atomic unsigned chosen; /* the cache configuration that the program chose last; 0: none */
+	_Atomic uint64_t chosen; /* last cache configuration, and of which handle and device; 0: none */
 	struct function *next, **back; /* in the list of all */
 };
 

@@ -146,12 +146,12 @@ static bool is_cache_config(CUfunc_cache v)
 	return (unsigned)v <= CU_FUNC_CACHE_PREFER_EQUAL;
 }
 
-/* Many programs choose the same again ahead of each launch: only another choice changes an answer. */
-static CUresult finish_configuring(struct call *c, const void *h, CUdevice dev, CUfunc_cache config)
+/* Many programs choose the same again ahead of each launch: only another choice changes an answer, or the
+ * same for another of a kernel's functions or the kernel itself. */
+static CUresult finish_configuring(
+	struct call *c, struct function *f, const void *h, CUdevice dev, CUfunc_cache config)
 {
-	struct function *f = function_of(h);
-	f = f && f->kernel ? f->kernel : f;
-	unsigned choice = (unsigned)dev << 8 | (unsigned)config % 128 | 128;
+	uint64_t choice = (uint64_t)(uintptr_t)h << 16 | (uint64_t)dev << 8 | (unsigned)config % 128 | 128;
 	CUresult r;
 
 	if (is_cache_config(config)) {
@@ -160,6 +160,7 @@ static CUresult finish_configuring(struct call *c, const void *h, CUdevice dev, 
 		r = call_wait(c);
 		r = call_end(c, r);
 	}
+	f = f && f->kernel ? f->kernel : f;
 	if (!f || r || atomic_exchange(&f->chosen, choice) != choice)
 		occupancy_configured();
 	return r;
@@ -171,21 +172,29 @@ CUresult cuFuncSetCacheConfig(CUfunction hfunc, CUfunc_cache config)
 	struct call c;
 	CUresult r = context_check(&ctx);
 
-	if (!r)
-		r = call_begin(&c, CALL_cuFuncSetCacheConfig);
+	if (r)
+		return r;
+	struct function *f = function_of(hfunc); /* it may ask: ahead of the call */
+
+	r = call_begin(&c, CALL_cuFuncSetCacheConfig);
 	if (r)
 		return r;
 	if (!put_handle(&c, HANDLE_CUfunction, hfunc))
 		return CUDA_ERROR_INVALID_HANDLE;
 	put_i64(&c.out, config);
-	return finish_configuring(&c, hfunc, ctx->device, config);
+	return finish_configuring(&c, f, hfunc, ctx->device, config);
 }
 
 CUresult cuKernelSetCacheConfig(CUkernel kernel, CUfunc_cache config, CUdevice dev)
 {
 	struct call c;
-	CUresult r = call_begin(&c, CALL_cuKernelSetCacheConfig);
+	CUresult r = process_check();
 
+	if (r)
+		return r;
+	struct function *f = function_of(kernel);
+
+	r = call_begin(&c, CALL_cuKernelSetCacheConfig);
 	if (r)
 		return r;
 	if (!put_handle(&c, HANDLE_CUkernel, kernel))
@@ -193,7 +202,7 @@ CUresult cuKernelSetCacheConfig(CUkernel kernel, CUfunc_cache config, CUdevice d
 	put_i64(&c.out, config);
 	if (!put_device(&c, dev))
 		return CUDA_ERROR_INVALID_DEVICE;
-	return finish_configuring(&c, kernel, dev, config);
+	return finish_configuring(&c, f, kernel, dev, config);
 }
 
 /* The name of a function is its handle's when it was found by name; `name` may be the same for many. */

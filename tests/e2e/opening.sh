@@ -53,6 +53,7 @@ n = json.load(open(sys.argv[1]))["waits"].get("cuOccupancyMaxActiveBlocksPerMult
 sys.exit(f"asked {n} times" if n != int(sys.argv[2]) else 0)' "$work/stats.json" "$2" || fail "configured $1"
 }
 asks 1 2
+asks kernel 2
 asks 0 2
 asks 0 1
 asks 1 2
