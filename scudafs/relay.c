@@ -107,6 +107,8 @@ void relay_fail(struct relay *r, int error, struct answers *a)
 {
 	if (r->error)
 		return;
+	/* The program takes ENOMEM for the end of one call, and would go on to call a session that is over. */
+	error = error == ENOMEM && r->up ? ENOBUFS : error;
 	r->error = error;
 	second_wake(r);
 	if (r->channel)
