@@ -103,9 +103,15 @@ CUresult cuFuncGetAttribute(int *value, CUfunction_attribute a, CUfunction h)
 		return CUDA_ERROR_INVALID_HANDLE; /* even before cuInit */
 	struct function *f;
 	guarded g = enter_function(h, &f);
-	if (!g.error && !f->loaded)
+	if (g.error)
+		return g.error;
+	/* What depends on the device's code is told of what is loaded, as by an H200. */
+	bool of_code = a == CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK ||
+		       a == CU_FUNC_ATTRIBUTE_CONST_SIZE_BYTES ||
+		       a == CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
+	if (of_code && !f->loaded)
 		return CUDA_ERROR_FUNCTION_NOT_LOADED;
-	return g.error ? g.error : function_attribute(f->code, &f->settings, a, value);
+	return function_attribute(f->code, &f->settings, a, value);
 }
 
 CUresult cuFuncSetAttribute(CUfunction h, CUfunction_attribute a, int value)
@@ -266,6 +272,7 @@ CUresult cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(
 		return g.error;
 	if (!blocks || threads <= 0 || flags & ~(unsigned)CU_OCCUPANCY_DISABLE_CACHING_OVERRIDE)
 		return CUDA_ERROR_INVALID_VALUE;
+	f->loaded = true;
 	*blocks = function_blocks(f, (size_t)threads, shared);
 	return CUDA_SUCCESS;
 }

@@ -50,10 +50,13 @@ static CUresult parameters(const struct engine_function_info *info, void **param
 		size_t least = info->nparams ? info->params[info->nparams - 1].offset +
 						       info->params[info->nparams - 1].size
 					     : 0;
-		if (!r && (n < least || (least && !p)))
+		/* As an H200: a short buffer is taken, one that is longer than the parameters is not. */
+		if (!r && least && !p)
 			r = CUDA_ERROR_INVALID_VALUE;
-		if (!r && least)
-			memcpy(block, p, least);
+		if (!r && p && n > least)
+			r = CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES;
+		if (!r && p && least)
+			memcpy(block, p, n < least ? n : least);
 	} else if (info->nparams) {
 		for (unsigned i = 0; i < info->nparams && !r; i++) {
 			if (!params || !params[i])
@@ -169,6 +172,8 @@ static CUresult launch(struct guard *g, CUfunction h, CUstream stream, const str
 		return CUDA_ERROR_INVALID_HANDLE;
 	struct work w;
 	r = launch_prepare(f, shape, params, extra, &w);
+	if (r && s->capture)
+		capture_spoil(s);
 	if (!r)
 		r = stream_submit(s, &w, NULL);
 	f->loaded |= !r;
