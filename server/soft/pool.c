@@ -256,6 +256,9 @@ CUresult cuDeviceGetMemPool(CUmemoryPool *out, CUdevice d)
 
 static CUresult location_pool(CUmemoryPool *out, CUmemLocation *l, CUmemAllocationType type, bool standard)
 {
+	/* A documented kind, which this device has not. */
+	if (l && out && type == CU_MEM_ALLOCATION_TYPE_MANAGED)
+		return CUDA_ERROR_NOT_SUPPORTED;
 	if (!l || !out || type != CU_MEM_ALLOCATION_TYPE_PINNED)
 		return CUDA_ERROR_INVALID_VALUE;
 	return l->type == CU_MEM_LOCATION_TYPE_DEVICE ? device_pool(out, l->id, standard)
@@ -288,6 +291,8 @@ CUresult cuDeviceSetMemPool(CUdevice d, CUmemoryPool h)
 
 CUresult cuMemSetMemPool(CUmemLocation *l, CUmemAllocationType type, CUmemoryPool h)
 {
+	if (l && type == CU_MEM_ALLOCATION_TYPE_MANAGED)
+		return CUDA_ERROR_NOT_SUPPORTED;
 	if (!l || type != CU_MEM_ALLOCATION_TYPE_PINNED)
 		return CUDA_ERROR_INVALID_VALUE;
 	return l->type == CU_MEM_LOCATION_TYPE_DEVICE ? cuDeviceSetMemPool(l->id, h)
