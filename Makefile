@@ -144,7 +144,7 @@ $(hollow): tests/bench/hollow.c $(B)/lib/libscuda-soft.so
 		-l:libscuda-soft.so -Wl,-rpath,'$$ORIGIN/../../lib' -llz4 -lzstd
 tests: all $(unit) $(progs) $(hollow) ## build the tests, too
 # With all processors: the CUDA programs alone take nvcc ten minutes on one.
-build_tests = @$(MAKE) --no-print-directory $(if $(filter -j%,$(MAKEFLAGS)),,-j$(shell nproc)) tests
+build_tests = +@$(MAKE) --no-print-directory $(if $(filter -j%,$(MAKEFLAGS)),,-j$(shell nproc)) tests
 check: ## run all tests (tests/run.sh NAME runs those that you name)
 	$(build_tests)
 	@B=$(B) tests/run.sh $(CHECK)
