@@ -443,6 +443,13 @@ static uint64_t look_time(bool *counts)
 	return ring.await_ns;
 }
 
+static void look_ends(bool *counts)
+{
+	if (*counts)
+		atomic_fetch_sub_explicit(&ring.awaiting, 1, memory_order_relaxed);
+	*counts = false;
+}
+
 int ring_await(const struct ring_wait *w, struct ring_sink *sink, uint8_t *buf, uint8_t **large, bool *held,
 	struct answer *a)
 {
@@ -458,6 +465,8 @@ int ring_await(const struct ring_wait *w, struct ring_sink *sink, uint8_t *buf, 
 		if (more && end)
 			end = spin_now_ns() + looks;
 		if (!end || (i % LOOKS == 0 && spin_now_ns() >= end)) {
+			look_ends(&counts);
+			looks = ring.spin_ns;
 			e = sleep_for(w, sink);
 			if (e && e != -EAGAIN)
 				break;
@@ -466,8 +475,7 @@ int ring_await(const struct ring_wait *w, struct ring_sink *sink, uint8_t *buf, 
 			spin_relax();
 		}
 	}
-	if (counts)
-		atomic_fetch_sub_explicit(&ring.awaiting, 1, memory_order_relaxed);
+	look_ends(&counts);
 	if (e)
 		return e;
 	e = copy_answer(w, buf, large, held, a);
