@@ -437,7 +437,8 @@ CUresult image_add(struct image *im, const void *data, size_t size, int capabili
 	size_t i = 0;
 	while (i < n && (s[i] == ' ' || s[i] == '\t' || s[i] == '\n' || s[i] == '\r'))
 		i++;
-	if (i == n || (s[i] != '.' && s[i] != '/')) { /* a directive or a comment begins every PTX text */
+	/* A directive or a comment begins every PTX text; one to be loaded tells its version. */
+	if (i == n || (s[i] != '.' && s[i] != '/') || (!size && !memmem(s, n, ".version", 8))) {
 		jit_error(j, "neither PTX text nor a fat binary");
 		return CUDA_ERROR_INVALID_IMAGE;
 	}
