@@ -434,7 +434,7 @@ START_TEST(threads)
 		uint64_t first = c.seq + 1;
 
 		memset(seen, 0, sizeof seen);
-		c.beats = true; /* a round may take longer than the server listens to silence */
+		c.beats = 77 + (unsigned)round;
 		for (unsigned t = 0; t < THREADS; t++) {
 			CALL(&c, FRAME_POST, cuStreamSynchronize, 2 + t, PRIMARY, 0);
 			client_call(&c, FRAME_WAIT, CALL_cuMemGetInfo_v2, 2 + t, PRIMARY, 0, NULL);
@@ -454,12 +454,12 @@ START_TEST(threads)
 			client_send(&c, (struct frame){.kind = FRAME_THREAD_END, .thread = 2 + t}, NULL,
 					NULL, 0);
 		client_send(&c, (struct frame){.kind = FRAME_THREAD_END, .thread = 999999}, NULL, NULL, 0);
-		/* A busy session says PONG unasked, with number 0; of several PINGs the last is answered. */
-		c.beats = false;
-		client_send(&c, (struct frame){.kind = FRAME_PING, .seq = 77}, NULL, NULL, 0);
+		/* A busy session says PONG unasked, with number 0; it answers the last of several PINGs, and
+		 * none while something else is being written: the next beat asks again. */
+		client_send(&c, (struct frame){.kind = FRAME_PING, .seq = c.beats}, NULL, NULL, 0);
 		do
 			client_frame(&c, &r);
-		while (r.f.kind == FRAME_PONG && r.f.seq != 77);
+		while (r.f.kind == FRAME_PONG && r.f.seq != c.beats);
 		ck_assert_int_eq(r.f.kind, FRAME_PONG);
 	}
 	client_close(&c);

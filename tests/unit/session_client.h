@@ -32,7 +32,7 @@ struct client {
 	int fd;
 	pid_t pid;
 	uint64_t seq;
-	bool beats;             /* says PING while it reads, as a mount does: its test skips PONGs */
+	uint64_t beats;         /* not 0: says PING of that number while it reads, as a mount does */
 	int64_t beat;           /* when it said so last, ms */
 	struct report *report;
 	struct session_start start;
@@ -138,7 +138,7 @@ static uint64_t client_send(struct client *c, struct frame f, const struct msg *
 
 static bool client_readable(struct client *c)
 {
-	const struct frame ping = {.kind = FRAME_PING};
+	const struct frame ping = {.kind = FRAME_PING, .seq = c->beats};
 	const int64_t end = transport_now_ms() + 20000 * unit_slow();
 	struct pollfd w = {.fd = c->fd, .events = POLLIN};
 	int64_t now;
