@@ -44,6 +44,8 @@ static pthread_mutex_t making = PTHREAD_MUTEX_INITIALIZER;
 static struct mirror *first;
 static size_t bytes;
 static uint64_t exchanges; /* that were sent */
+static uint64_t posted; /* the last one that no answer was awaited of */
+static uint64_t made; /* the last one of which the server has said that it is made */
 static uint8_t *piece; /* what is being sent: memory itself may change meanwhile */
 static CUresult kept; /* an error of an earlier post that an exchange learned of: the next work tells it */
 
@@ -170,9 +172,11 @@ static CUresult begin_exchange(struct call *c, enum mirror_op op, uint64_t p)
 	return CUDA_SUCCESS;
 }
 
-static void end_exchange(const struct call *c)
+static void end_exchange(const struct call *c, bool waited)
 {
 	exchanges += c->seq != 0;
+	/* They are made in the order of their numbers. */
+	*(waited ? &made : &posted) = exchanges;
 }
 
 /* An answer may tell of an earlier post that failed, and be right all the same. */
@@ -324,10 +328,26 @@ static CUresult send_piece(struct mirror *m, size_t from, size_t n, bool wait)
 	c.bulk = piece;
 	c.bulk_len = n;
 	/* Without a context that lives nothing may be posted. */
-	r = wait || context_check(&ctx) ? wait_for(&c) : call_post(&c);
-	end_exchange(&c);
+	wait = wait || context_check(&ctx);
+	r = wait ? wait_for(&c) : call_post(&c);
+	end_exchange(&c, wait && !r);
 	if (!r)
 		memcpy(m->agreed + from, piece, n);
+	return r;
+}
+
+/* The server has made all exchanges that were posted: what a host function wrote may be in one of another
+ * thread's, which its end must not overtake. */
+static CUresult await_posted(void)
+{
+	struct call c;
+	CUresult r = begin_exchange(&c, MIRROR_SEND, 0);
+
+	if (r)
+		return r;
+	put_u64(&c.out, 0);
+	r = wait_for(&c);
+	end_exchange(&c, !r);
 	return r;
 }
 
@@ -363,6 +383,8 @@ CUresult mirror_send_changed(bool wait)
 		if (r)
 			watch_again(&m->watch);
 	}
+	if (!r && wait && posted > made)
+		r = await_posted();
 	pthread_mutex_unlock(&lock);
 	errno = saved;
 	return r;
@@ -403,7 +425,7 @@ static void fetch(void)
 		c.bulk_out = fresh;
 		c.bulk_out_len = MIRROR_PIECE;
 		r = call_wait(&c);
-		end_exchange(&c);
+		end_exchange(&c, !r);
 		/* No results: the server's own refusal. */
 		if (r && c.in.len >= c.in.cap)
 			break;
