@@ -111,6 +111,8 @@ struct guard enter_healthy(void)
 		g.error = g.context->error;
 		guard_leave(&g);
 		g.held = false;
+		/* Here the program hears that its work has ended: what that printed comes first. */
+		engine_printf_flush();
 	}
 	return g;
 }

@@ -110,7 +110,12 @@ CUresult cuCtxSynchronize_v2(CUcontext h)
 		return g.error;
 	CUresult why = context_allowed();
 	struct context *c = why ? NULL : context_named(h, &why);
-	return !c ? why : c->error ? c->error : synchronize(c);
+	if (!c)
+		return why;
+	if (!c->error)
+		return synchronize(c);
+	context_drain(c); /* which prints what its work printed */
+	return c->error;
 }
 
 static bool limit_known(CUlimit l)
