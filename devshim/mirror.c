@@ -336,21 +336,6 @@ static CUresult send_piece(struct mirror *m, size_t from, size_t n, bool wait)
 	return r;
 }
 
-/* The server has made all exchanges that were posted: what a host function wrote may be in one of another
- * thread's, which its end must not overtake. */
-static CUresult await_posted(void)
-{
-	struct call c;
-	CUresult r = begin_exchange(&c, MIRROR_SEND, 0);
-
-	if (r)
-		return r;
-	put_u64(&c.out, 0);
-	r = wait_for(&c);
-	end_exchange(&c, !r);
-	return r;
-}
-
 /* What differs among the bytes [from, to) of a range. */
 static CUresult send_changed(struct mirror *m, size_t from, size_t to, bool wait)
 {
@@ -383,8 +368,10 @@ CUresult mirror_send_changed(bool wait)
 		if (r)
 			watch_again(&m->watch);
 	}
+	/* What a host function wrote may be in an exchange that another thread has posted, which its end must
+	 * not overtake: the answer to a later one says that the server has made it. */
 	if (!r && wait && posted > made)
-		r = await_posted();
+		fetch();
 	pthread_mutex_unlock(&lock);
 	errno = saved;
 	return r;

@@ -381,7 +381,7 @@ static CUresult exchange(struct exec *x, enum mirror_op op, uint64_t p, uint64_t
 	if (number <= exchanged)
 		r = SERVE_BAD;
 	else if (!r && op == MIRROR_SEND)
-		r = n ? take(fresh, p, n) : CUDA_SUCCESS;
+		r = take(fresh, p, n);
 	else if (!r)
 		r = give(x, p);
 	if (number > exchanged)
@@ -399,7 +399,7 @@ CUresult serve_cuMemHostGetDevicePointer_v2(struct exec *x)
 	uint64_t n = op == MIRROR_MAKE || op == MIRROR_SEND ? get_u64(&x->in) : 0;
 	CUresult r;
 
-	if (!get_end(&x->in) || (op == MIRROR_SEND && (n > MIRROR_PIECE || n != x->frame.bulk_len)))
+	if (!get_end(&x->in) || (op == MIRROR_SEND && (!n || n > MIRROR_PIECE || n != x->frame.bulk_len)))
 		return SERVE_BAD;
 	switch (op) {
 	case MIRROR_MAKE:
