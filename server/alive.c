@@ -26,7 +26,10 @@ static bool acknowledges(struct session *s)
 		return false;
 	if (getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &n))
 		return false;
-	return domain == AF_UNIX || atomic_load(&s->held_up) || (!ioctl(fd, SIOCOUTQ, &unsent) && !unsent);
+	if (domain == AF_UNIX || atomic_load(&s->held_up))
+		return true;
+	/* That nothing is unsent says something only where something was said since we asked last. */
+	return !ioctl(fd, SIOCOUTQ, &unsent) && !unsent && atomic_exchange(&s->spoke, false);
 }
 
 void alive_check(struct session *s, bool busy)

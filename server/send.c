@@ -60,6 +60,7 @@ void send_pong(struct session *s, uint64_t seq)
 void send_pong_rest(struct session *s, unsigned source)
 {
 	pong(s, (struct frame){.seq = PONG_REST, .ctx = source});
+	atomic_store(&s->spoke, true);
 }
 
 void send_data(struct session *s, uint64_t transfer, uint64_t offset, const void *p, uint64_t n)

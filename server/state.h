@@ -62,6 +62,7 @@ struct session {
 
 	pthread_mutex_t write_lock; /* whole frames */
 	_Atomic bool held_up;       /* its holder waits for the mount to take more */
+	_Atomic bool spoke;         /* a PONG_REST was sent since its acknowledgement was looked for */
 
 	pthread_mutex_t alive_lock;
 	uint64_t seen;              /* bytes from the mount when it was looked at last, unread ones too */

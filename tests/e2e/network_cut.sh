@@ -122,9 +122,7 @@ began=$(now_ms)
 contains "$work/err" "$address" || fail "a mount without a network: $(cat "$work/err")"
 timeout 2 ls -R "$mnt" >/dev/null || fail "the tree does not list"
 contains "$mnt/status" lost || fail "without a network the mount is $(cat "$mnt/status")"
-# The server listens for 9 s, and looks at its clock every few seconds: with two connections 11.8 to 12.7 s
-# were seen.
-within "$(left 15)" no_sessions ||
+within "$(left 12)" no_sessions ||
 	fail "sessions are left $(($(now_ms) - start)) ms after the cut: $(sessions)"
 for w in $halted; do
 	kill -CONT "${pid[halted_$w]}"
