@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The inside of a relay, shared by relay.c (life cycle, the session's thread, times), outbound.c (batches to
- * the server) and receive.c (frames from it) and inbound.c (what they bring).
+/* The inside of a relay, shared by the files of a session: relay.c (its life), session_thread.c, heartbeat.c,
+ * sessions.c (the table), parked.c (requests that wait), outbound.c and second.c (batches to the server),
+ * receive.c (frames from it) and inbound.c (what they bring).
  *
  * Thread rule: `lock` guards everything that is not said to be the thread's own. It is dropped during
  * every system call on the stream: `writing` says that a thread is at it. Requests are answered after the
@@ -18,7 +19,17 @@
 #include "wire/stream.h"
 
 /* What a parked request waits for. */
-enum { PARK_NONE, PARK_OPEN, PARK_ORDER, PARK_ROOM, PARK_REPLY, PARK_DATA, PARK_UPCALL, PARK_CHANNEL, PARK_UNTIL };
+enum {
+	PARK_NONE,
+	PARK_OPEN,
+	PARK_ORDER,
+	PARK_ROOM,
+	PARK_REPLY,
+	PARK_DATA,
+	PARK_UPCALL,
+	PARK_CHANNEL,
+	PARK_UNTIL
+};
 
 #define HELD_MOST (1ull << 30)      /* bytes from the server kept for a program that waits behind them */
 #define AHEAD_MOST (64u << 20)      /* bytes of batches kept whose turn has not come */
@@ -66,7 +77,8 @@ struct second {
 	_Atomic uint64_t pushed;    /* stripes queued so far */
 	struct stream *stream;      /* while it is up */
 	struct queue queue;         /* taken and not written */
-	uint64_t sent, acked;       /* bytes given to the socket; of them at the peer, when that was looked at */
+	/* Bytes given to the socket; of them at the peer, when that was looked at. */
+	uint64_t sent, acked;
 	uint64_t left, at;          /* of the striped bulk under way: bytes to come, and that have passed */
 	/* How fast large bulks leave: bytes moved and microseconds so far, when not 0 since a moment and a
 	 * number of bytes; whether the last WINDOW of them was fast enough. */
@@ -132,7 +144,8 @@ struct relay {
 	bool bulky;                 /* the last frame was such a one: the next is, too, as a rule */
 	uint64_t spin_until;        /* us: what is expected comes so soon that sleeping is not worth it */
 	bool awaits_long;           /* one of the few that look long for an answer */
-	uint64_t misfit;            /* ms, since when the server waits for what we have given; 0: it does not */
+	/* Milliseconds, since when the server waits for what we have given; 0: it does not. */
+	uint64_t misfit;
 	uint64_t looked, acked, ping_at, pings, paused_at;
 };
 
@@ -147,24 +160,43 @@ static inline void answers_add(struct answers *a, struct request *q, int r)
 	*a->tail = q;
 	a->tail = &q->next;
 }
-/* Without the lock. */
-void answers_send(struct answers *a);
-
 /* A request may be answered by another thread while the one that brought it is still at work here: it
  * keeps a reference of its own meanwhile. */
 void relay_ref(struct relay *r);
 void relay_unref(struct relay *r);
 
+/* Both under the lock. The session is over: everybody parked is answered with it. The first error stays. */
+void relay_fail(struct relay *r, int error, struct answers *a);
+/* The session's thread has something to look at. */
+void relay_wake(struct relay *r);
+
+/* parked.c. Without the lock: */
+void answers_send(struct answers *a);
 /* All under the lock: */
 void relay_park(struct relay *r, struct request *q, int state, struct answers *a);
 void relay_unpark(struct relay *r, struct request *q);
 bool relay_parked(const struct relay *r, int state);
+/* Answers those whose time is over at `now`, in ms. */
+void parked_expire(struct relay *r, uint64_t now, struct answers *a);
 /* Answers those whose CTL_UNTIL has come true. */
 void relay_tell_until(struct relay *r, struct answers *a);
-/* The session is over: everybody parked is answered with it. The first error stays. */
-void relay_fail(struct relay *r, int error, struct answers *a);
-/* The session's thread has something to look at. */
-void relay_wake(struct relay *r);
+
+/* sessions.c, without any lock. In the table from here on, with a thread to come; no longer found. */
+void sessions_add(struct relay *r);
+void sessions_remove(struct relay *r);
+/* The thread has ended, or did not come. */
+void sessions_thread_ended(void);
+/* With a reference; NULL: there is none. */
+struct relay *sessions_find(unsigned id);
+
+/* session_thread.c. The thread takes over a reference. Returns 0 or an errno. */
+int session_thread_start(struct relay *r);
+
+/* heartbeat.c, under the lock, by the session's thread; `now` in ms. Pings, and ends a session whose peer is
+ * dead or whose program has stalled it. */
+void heartbeat_keep(struct relay *r, uint64_t now, struct answers *a);
+/* How many ms from now on something is due. */
+int heartbeat_next(const struct relay *r, uint64_t now);
 
 /* outbound.c, all under the lock. Sends what is queued unless somebody does or the stream is blocked. */
 void outbound_flush(struct relay *r, struct answers *a);
@@ -182,15 +214,15 @@ void outbound_release(struct relay *r, struct answers *a);
 /* The same, for the clock of large bulks: nothing may be on its way any more. */
 void outbound_idle(struct relay *r);
 
-/* second.c, under the lock. The header of a record, by whose bulk in the arena the measure of large bulks goes
- * on: does every second stripe of that go by the second connection? */
+/* second.c, under the lock. The header of a record, by whose bulk in the arena the measure of large bulks
+ * goes on: does every second stripe of that go by the second connection? */
 bool second_takes(struct relay *r, const struct frame *f);
 /* Bytes of such a bulk to both connections' queues. False when there is no memory. */
 bool second_push(struct relay *r, struct buffer *b);
 /* Bytes were sent. `idle`: no more are there. */
 void second_measure(struct relay *r, bool idle);
-/* The server says that it waits for bytes of the second connection: has it got, since it said so last, none of
- * those that are on their way, or, when none are, ought it to have them all (`whole`)? */
+/* The server says that it waits for bytes of the second connection: has it got, since it said so last, none
+ * of those that are on their way, or, when none are, ought it to have them all (`whole`)? */
 bool second_stuck(struct relay *r, bool whole);
 /* The session is over. */
 void second_wake(struct relay *r);
