@@ -30,6 +30,7 @@ struct call {
 	void *bulk_out;             /* where the answer's own bulk goes, or NULL */
 	size_t bulk_out_len;        /* room; after call_wait: bytes that came */
 	uint64_t seq;               /* the record's number, once sent */
+	uint32_t number;            /* among those that the thread has begun */
 	bool aside;                 /* it may go ahead of other records (FRAME_ASIDE) */
 	CUcontext owner;            /* of the handle that was put first: what comes of it is that context's */
 };

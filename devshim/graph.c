@@ -96,9 +96,14 @@ CUresult put_nodes(struct call *c, const CUgraphNode *nodes, size_t n)
 	return CUDA_SUCCESS;
 }
 
+static void *kernel_of(const CUDA_KERNEL_NODE_PARAMS *p)
+{
+	return p->func ? (void *)p->func : (void *)p->kern;
+}
+
 /* Context, function, whether the program has packed the parameters itself, then as a launch without a
  * stream. */
-static CUresult put_kernel(struct call *c, const CUDA_KERNEL_NODE_PARAMS *p)
+static CUresult put_kernel(struct call *c, const CUDA_KERNEL_NODE_PARAMS *p, struct function *f)
 {
 	CUlaunchConfig k = {.gridDimX = p->gridDimX,
 		.gridDimY = p->gridDimY,
@@ -108,15 +113,13 @@ static CUresult put_kernel(struct call *c, const CUDA_KERNEL_NODE_PARAMS *p)
 		.blockDimZ = p->blockDimZ,
 		.sharedMemBytes = p->sharedMemBytes,
 		.hStream = CU_STREAM_LEGACY};
-	void *h = p->func ? (void *)p->func : (void *)p->kern;
-	struct function *f = function_of(h);
 	CUresult r;
 
 	if (!p->ctx)
 		put_u64(&c->out, 0);
 	else if (!put_handle(c, HANDLE_CUcontext, p->ctx))
 		return CUDA_ERROR_INVALID_CONTEXT;
-	if (!f || !put_handle(c, HANDLE_CUfunction, h))
+	if (!put_handle(c, HANDLE_CUfunction, kernel_of(p)))
 		return CUDA_ERROR_INVALID_HANDLE;
 	put_bool(&c->out, p->extra);
 	r = put_launch_shape(c, &k, false);
@@ -124,7 +127,7 @@ static CUresult put_kernel(struct call *c, const CUDA_KERNEL_NODE_PARAMS *p)
 }
 
 /* A question about the function comes before the call that needs it is begun. */
-static CUresult begin(struct call *c, unsigned id, const CUDA_KERNEL_NODE_PARAMS *p)
+static CUresult begin(struct call *c, unsigned id, const CUDA_KERNEL_NODE_PARAMS *p, struct function **f)
 {
 	CUresult r = process_check();
 
@@ -132,21 +135,21 @@ static CUresult begin(struct call *c, unsigned id, const CUDA_KERNEL_NODE_PARAMS
 		return r;
 	if (!p)
 		return CUDA_ERROR_INVALID_VALUE;
-	struct function *f = function_of(p->func ? (void *)p->func : (void *)p->kern);
-
-	if (!f)
+	*f = function_of(kernel_of(p));
+	if (!*f)
 		return CUDA_ERROR_INVALID_HANDLE;
-	r = function_ready(f);
+	r = function_ready(*f);
 	if (!r)
-		r = mirror_launch(f, p->kernelParams, p->extra);
+		r = mirror_launch(*f, p->kernelParams, p->extra);
 	return r ? r : call_begin(c, id);
 }
 
 CUresult cuGraphAddKernelNode_v2(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies,
 	size_t numDependencies, const CUDA_KERNEL_NODE_PARAMS *nodeParams)
 {
+	struct function *f;
 	struct call c;
-	CUresult r = begin(&c, CALL_cuGraphAddKernelNode_v2, nodeParams);
+	CUresult r = begin(&c, CALL_cuGraphAddKernelNode_v2, nodeParams, &f);
 
 	if (r)
 		return r;
@@ -156,7 +159,7 @@ CUresult cuGraphAddKernelNode_v2(CUgraphNode *phGraphNode, CUgraph hGraph, const
 		return handle_error(HANDLE_CUgraph);
 	r = put_nodes(&c, dependencies, numDependencies);
 	if (!r)
-		r = put_kernel(&c, nodeParams);
+		r = put_kernel(&c, nodeParams, f);
 	if (r)
 		return r;
 	r = call_wait(&c);
@@ -167,14 +170,15 @@ CUresult cuGraphAddKernelNode_v2(CUgraphNode *phGraphNode, CUgraph hGraph, const
 
 CUresult cuGraphKernelNodeSetParams_v2(CUgraphNode hNode, const CUDA_KERNEL_NODE_PARAMS *nodeParams)
 {
+	struct function *f;
 	struct call c;
-	CUresult r = begin(&c, CALL_cuGraphKernelNodeSetParams_v2, nodeParams);
+	CUresult r = begin(&c, CALL_cuGraphKernelNodeSetParams_v2, nodeParams, &f);
 
 	if (r)
 		return r;
 	if (!put_handle(&c, HANDLE_CUgraphNode, hNode))
 		return CUDA_ERROR_INVALID_VALUE;
-	r = put_kernel(&c, nodeParams);
+	r = put_kernel(&c, nodeParams, f);
 	if (r)
 		return r;
 	r = call_wait(&c);
@@ -184,14 +188,15 @@ CUresult cuGraphKernelNodeSetParams_v2(CUgraphNode hNode, const CUDA_KERNEL_NODE
 CUresult cuGraphExecKernelNodeSetParams_v2(
 	CUgraphExec hGraphExec, CUgraphNode hNode, const CUDA_KERNEL_NODE_PARAMS *nodeParams)
 {
+	struct function *f;
 	struct call c;
-	CUresult r = begin(&c, CALL_cuGraphExecKernelNodeSetParams_v2, nodeParams);
+	CUresult r = begin(&c, CALL_cuGraphExecKernelNodeSetParams_v2, nodeParams, &f);
 
 	if (r)
 		return r;
 	if (!put_handle(&c, HANDLE_CUgraphExec, hGraphExec) || !put_handle(&c, HANDLE_CUgraphNode, hNode))
 		return CUDA_ERROR_INVALID_VALUE;
-	r = put_kernel(&c, nodeParams);
+	r = put_kernel(&c, nodeParams, f);
 	if (r)
 		return r;
 	r = call_wait(&c);

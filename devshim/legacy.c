@@ -79,7 +79,8 @@ CUresult cuLaunchGridAsync(CUfunction f, int grid_width, int grid_height, CUstre
 /* ---- one launch on several devices */
 
 /* Function, shape with stream, size of the parameters; these follow each other in the bulk. */
-static CUresult put_launch(struct call *c, const CUDA_LAUNCH_PARAMS *p, uint8_t *room, size_t *used)
+static CUresult put_launch(struct call *c, const CUDA_LAUNCH_PARAMS *p, struct function *f, uint8_t *room,
+	size_t *used)
 {
 	CUlaunchConfig k = {.gridDimX = p->gridDimX,
 		.gridDimY = p->gridDimY,
@@ -89,10 +90,9 @@ static CUresult put_launch(struct call *c, const CUDA_LAUNCH_PARAMS *p, uint8_t 
 		.blockDimZ = p->blockDimZ,
 		.sharedMemBytes = p->sharedMemBytes,
 		.hStream = p->hStream};
-	struct function *f = function_of(p->function);
 	CUresult r;
 
-	if (!f || !put_handle(c, HANDLE_CUfunction, p->function))
+	if (!put_handle(c, HANDLE_CUfunction, p->function))
 		return CUDA_ERROR_INVALID_HANDLE;
 	r = put_launch_shape(c, &k, false);
 	if (!r)
@@ -107,6 +107,7 @@ static CUresult put_launch(struct call *c, const CUDA_LAUNCH_PARAMS *p, uint8_t 
 CUresult cuLaunchCooperativeKernelMultiDevice(
 	CUDA_LAUNCH_PARAMS *launchParamsList, unsigned int numDevices, unsigned int flags)
 {
+	struct function *f[LIMIT_DEVICES];
 	size_t used = 0;
 	uint8_t *room;
 	struct call c;
@@ -117,11 +118,10 @@ CUresult cuLaunchCooperativeKernelMultiDevice(
 	if (!launchParamsList || !numDevices || numDevices > LIMIT_DEVICES)
 		return CUDA_ERROR_INVALID_VALUE;
 	for (unsigned i = 0; !r && i < numDevices; i++) {
-		struct function *f = function_of(launchParamsList[i].function);
-
-		r = f ? function_ready(f) : CUDA_ERROR_INVALID_HANDLE;
+		f[i] = function_of(launchParamsList[i].function);
+		r = f[i] ? function_ready(f[i]) : CUDA_ERROR_INVALID_HANDLE;
 		if (!r)
-			r = mirror_launch(f, launchParamsList[i].kernelParams, NULL);
+			r = mirror_launch(f[i], launchParamsList[i].kernelParams, NULL);
 	}
 	if (r)
 		return r;
@@ -130,7 +130,7 @@ CUresult cuLaunchCooperativeKernelMultiDevice(
 	if (!r) {
 		put_array(&c.out, numDevices);
 		for (unsigned i = 0; !r && i < numDevices; i++)
-			r = put_launch(&c, &launchParamsList[i], room, &used);
+			r = put_launch(&c, &launchParamsList[i], f[i], room, &used);
 		put_u64(&c.out, flags);
 	}
 	if (!r) {

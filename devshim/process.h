@@ -39,6 +39,7 @@ struct thread {
 	struct context **stack;     /* below it */
 	unsigned depth, room;
 	bool host_function;         /* runs one: it may not call CUDA */
+	uint32_t calls;             /* that it has begun */
 	bool exchanged;             /* the thread has sent a record, so its end is told */
 	uint64_t began;             /* when its call did, for hops */
 	uint8_t *out;               /* room for one record: header and head, and parameters (launch_room) */
