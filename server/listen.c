@@ -76,7 +76,7 @@ static void reap(void)
 	while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
 		if (pid == listener.monitor)
 			monitor_ended(status);
-		for (int i = 0; i < LIMIT_SESSIONS; i++)
+		for (int i = 0; i < SESSIONS_MOST; i++)
 			if (listener.session[i].pid == pid)
 				session_ended(&listener.session[i], status);
 	}
@@ -123,7 +123,7 @@ static void drain(void)
 
 static void signal_children(int signal)
 {
-	for (int i = 0; i < LIMIT_SESSIONS; i++)
+	for (int i = 0; i < SESSIONS_MOST; i++)
 		if (listener.session[i].pid)
 			kill(listener.session[i].pid, signal);
 }
@@ -203,9 +203,9 @@ static void timers(int *timeout_ms)
 
 static void turn(void)
 {
-	static struct pollfd p[2 + SOCKETS_MOST + LIMIT_SESSIONS + LIMIT_PENDING];
+	static struct pollfd p[2 + SOCKETS_MOST + SESSIONS_MOST + LIMIT_PENDING];
 	static int index[LIMIT_PENDING];
-	static struct session_child *sharing[LIMIT_SESSIONS];
+	static struct session_child *sharing[SESSIONS_MOST];
 	int n = 0, sockets, first_share, shares, first_pending, pendings, timeout_ms = -1;
 
 	timers(&timeout_ms);
@@ -220,7 +220,7 @@ static void turn(void)
 	for (int i = 0; i < sockets; i++)
 		p[n++] = (struct pollfd){.fd = listener.sockets[i].fd, .events = POLLIN};
 	first_share = n;
-	for (int i = 0; i < LIMIT_SESSIONS; i++)
+	for (int i = 0; i < SESSIONS_MOST; i++)
 		if (listener.session[i].pid && listener.session[i].share >= 0) {
 			sharing[n - first_share] = &listener.session[i];
 			p[n++] = (struct pollfd){.fd = listener.session[i].share, .events = POLLIN};

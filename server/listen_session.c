@@ -32,9 +32,9 @@ static void session_line(struct session_child *c, int status)
 	r->program[sizeof r->program - 1] = 0;
 	memcpy(reason, r->reason, sizeof reason);
 	reason[sizeof reason - 1] = 0;
-	if (WIFSIGNALED(status))
+	if (WIFSIGNALED(status) && !c->dropped)
 		snprintf(died, sizeof died, "the process died of signal %d", WTERMSIG(status));
-	else if (!atomic_load(&r->ended))
+	else if (!c->dropped && !atomic_load(&r->ended))
 		snprintf(died, sizeof died, "the process exited with status %d", WEXITSTATUS(status));
 	log_info("session %llu of %s from %s, program %s: %s; %llu records, %llu bytes in, %llu out, %.1f s",
 			(unsigned long long)c->id, *r->identity ? r->identity : "nobody", c->peer,
@@ -46,13 +46,14 @@ static void session_line(struct session_child *c, int status)
 
 void session_ended(struct session_child *c, int status)
 {
-	session_line(c, status);
+	if (!c->dropped || pending_may_log())
+		session_line(c, status);
 	share_session_ended(c->id);
 	if (c->share >= 0)
 		close(c->share);
 	munmap(c->report, sizeof *c->report);
+	listener.sessions -= !c->dropped;
 	*c = (struct session_child){0};
-	listener.sessions--;
 	monitor_order(MONITOR_SESSIONS, listener.sessions, -1);
 }
 
@@ -71,13 +72,41 @@ void share_event(struct session_child *c)
 	c->share = -1;
 }
 
-static unsigned unauthenticated(void)
+/* Nobody knows yet who that is: it has a key to show and has not, or, where none is asked for, it has said
+ * nothing at all. */
+static bool is_silent(const struct session_child *c)
 {
-	unsigned n = 0;
+	if (!c->pid || c->dropped)
+		return false;
+	return c->key ? !atomic_load(&c->report->authenticated) : !atomic_load(&c->report->bytes_in);
+}
 
-	for (int i = 0; i < LIMIT_SESSIONS; i++)
-		n += listener.session[i].pid && !atomic_load(&listener.session[i].report->authenticated);
-	return n;
+/* Makes room for one more: of too many that are silent, or of any when all places are taken, one gives way.
+ * False: there is none, or those that were dropped before have not ended. */
+static bool make_room(void)
+{
+	struct claim claim[SESSIONS_MOST];
+	struct session_child *of[SESSIONS_MOST], *c;
+	int n = 0;
+
+	for (int i = 0; i < SESSIONS_MOST; i++) {
+		c = &listener.session[i];
+		if (!is_silent(c))
+			continue;
+		claim[n] = (struct claim){c->from, c->id};
+		of[n++] = c;
+	}
+	if (n < LIMIT_PENDING && listener.sessions < LIMIT_SESSIONS)
+		return true;
+	if (!n)
+		return false;
+	c = of[origin_gives_way(claim, n)];
+	snprintf(c->report->reason, sizeof c->report->reason,
+			"dropped: others came before it said who it is");
+	kill(c->pid, SIGKILL);
+	c->dropped = true;
+	listener.sessions--;
+	return true;
 }
 
 static void session_start(struct pending *p)
@@ -86,10 +115,10 @@ static void session_start(struct pending *p)
 	struct report *report;
 	int pair[2] = {-1, -1};
 
-	for (int i = 0; i < LIMIT_SESSIONS && !c; i++)
+	for (int i = 0; i < SESSIONS_MOST && !c; i++)
 		if (!listener.session[i].pid)
 			c = &listener.session[i];
-	if (!c) {
+	if (!c || !make_room()) {
 		pending_refuse(p, CUDA_ERROR_MPS_MAX_CLIENTS_REACHED,
 				"the server has as many sessions as it allows");
 		return;
@@ -103,7 +132,8 @@ static void session_start(struct pending *p)
 		.report = report,
 		.share = -1,
 		.key = p->preamble.flags & PREAMBLE_TLS,
-		.start = transport_now_ms()};
+		.start = transport_now_ms(),
+		.from = p->from};
 	memcpy(c->peer, p->peer, sizeof c->peer);
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair))
 		log_warning("socketpair: %m: session %llu shares nothing", (unsigned long long)c->id);
@@ -167,9 +197,6 @@ void connection_ready(struct pending_table *t, struct pending *p)
 	else if (!listener.snapshot_there ||
 			(p->preamble.flags & PREAMBLE_MONITOR && listener.monitor_fd < 0))
 		pending_refuse(p, CUDA_ERROR_MPS_SERVER_NOT_READY, "the server's driver is not ready");
-	else if (unauthenticated() >= LIMIT_PENDING)
-		pending_refuse(p, CUDA_ERROR_MPS_MAX_CLIENTS_REACHED,
-				"too many connections wait for authentication");
 	else if (p->preamble.flags & PREAMBLE_SECOND) {
 		if (join_arrived(p->preamble.routing, p->fd))
 			pending_refuse(p, CUDA_ERROR_MPS_CONNECTION_FAILED,

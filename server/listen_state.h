@@ -9,6 +9,7 @@
 
 #include "server/address.h"
 #include "server/monitor.h"
+#include "server/origin.h"
 #include "server/pending.h"
 #include "wire/limits.h"
 
@@ -22,9 +23,13 @@ struct session_child {
 	struct report *report;
 	int share;                      /* what it shares with others goes by this socket; -1: none */
 	bool key;                       /* its name is a key's */
+	bool dropped;                   /* it gave way to another, and is about to end */
 	int64_t start;
+	struct origin from;
 	char peer[96];
 };
+
+#define SESSIONS_MOST (LIMIT_SESSIONS + LIMIT_PENDING)
 
 extern struct listener {
 	const struct options *options;
@@ -33,8 +38,9 @@ extern struct listener {
 	int socket_count;
 	int signals;
 	struct pending_table pending;
-	struct session_child session[LIMIT_SESSIONS];
-	unsigned sessions;
+	/* Of those that were dropped some have not ended yet. */
+	struct session_child session[SESSIONS_MOST];
+	unsigned sessions;              /* without those */
 	uint64_t last_id;
 	pid_t monitor;
 	int monitor_fd;                 /* -1: none */

@@ -17,6 +17,7 @@
 
 #include "server/monitor_keys.h"
 #include "server/options.h"
+#include "server/origin.h"
 #include "server/share.h"
 #include "server/snapshot.h"
 #include "wire/frame.h"
@@ -31,13 +32,18 @@ static struct {
 	int listener;
 } shared;
 
-/* Connections whose handshake goes on: who says nothing must not keep new mounts out, so the oldest has to go
- * for one too many. */
+/* Connections whose handshake goes on: who says nothing must not keep new mounts out, so one has to go for
+ * one too many (origin.h). */
 static struct {
 	pthread_mutex_t lock;
 	uint64_t last;
 	/* order 0: free; fd: of our own */
-	struct handshake { uint64_t order; int fd; bool dropped; } list[2 * LIMIT_PENDING];
+	struct handshake {
+		uint64_t order;
+		int fd;
+		bool dropped;
+		struct origin from;
+	} list[2 * LIMIT_PENDING];
 } handshakes = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 struct connection {
@@ -128,25 +134,32 @@ static int serve_connection(struct connection *c, struct stream *s)
 /* NULL: even those that were dropped are too many. */
 static struct handshake *handshake_begin(int fd)
 {
-	struct handshake *h = NULL, *oldest = NULL;
-	unsigned n = 0;
+	struct handshake *h = NULL, *of[2 * LIMIT_PENDING];
+	struct claim claim[2 * LIMIT_PENDING];
+	int n = 0;
 
 	pthread_mutex_lock(&handshakes.lock);
 	for (unsigned i = 0; i < sizeof handshakes.list / sizeof *handshakes.list; i++) {
 		struct handshake *k = &handshakes.list[i];
 
-		if (!k->order)
+		if (!k->order) {
 			h = k;
-		else if (!k->dropped && ++n && (!oldest || k->order < oldest->order))
-			oldest = k;
+		} else if (!k->dropped) {
+			claim[n] = (struct claim){k->from, k->order};
+			of[n++] = k;
+		}
 	}
-	if (oldest && n >= LIMIT_PENDING) {
-		shutdown(oldest->fd, SHUT_RDWR);
-		oldest->dropped = true;
+	if (n >= LIMIT_PENDING) {
+		struct handshake *gone = of[origin_gives_way(claim, n)];
+
+		shutdown(gone->fd, SHUT_RDWR);
+		gone->dropped = true;
 	}
 	/* A descriptor of our own: the connection's may be closed, and be another's, before this ends. */
 	if (h)
-		*h = (struct handshake){.order = ++handshakes.last, .fd = fcntl(fd, F_DUPFD_CLOEXEC, 3)};
+		*h = (struct handshake){.order = ++handshakes.last,
+			.fd = fcntl(fd, F_DUPFD_CLOEXEC, 3),
+			.from = origin_of(fd)};
 	pthread_mutex_unlock(&handshakes.lock);
 	return h;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The first 24 bytes of a connection, read without ever blocking the listener: a peer that sends nothing
- * costs one of LIMIT_PENDING places for TIME_PREAMBLE, or until so many more have come: a client says its
- * preamble at once, so those that hold all places keep nobody else out. A refusal is said in clear
+ * costs one of LIMIT_PENDING places for TIME_PREAMBLE, or until others need it: a client says its preamble
+ * at once, so those that hold all places keep nobody else out. A refusal is said in clear
  * (FRAME_BYE); closing a socket with unread bytes would reset the connection and take the BYE with it, so a
  * refused one lingers until the peer closes.
  *
@@ -22,8 +22,7 @@
 #define TIME_LINGER 1000
 #define LOG_MOST 20             /* lines about refused connections in a second */
 
-/* A flood of connections shall not become a flood of lines. */
-static bool may_log(void)
+bool pending_may_log(void)
 {
 	static int64_t second;
 	static unsigned lines;
@@ -71,16 +70,23 @@ static void peer_text(int fd, bool local, char *out, size_t cap)
 
 void pending_add(struct pending_table *t, int fd, bool local)
 {
-	struct pending *p = &t->place[0];
+	struct claim claim[LIMIT_PENDING];
+	struct pending *p = NULL;
 
-	for (int i = 1; i < LIMIT_PENDING && p->fd >= 0; i++)
-		if (t->place[i].fd < 0 || t->place[i].deadline < p->deadline)
+	for (int i = 0; i < LIMIT_PENDING && !p; i++) {
+		claim[i] = (struct claim){t->place[i].from, (uint64_t)t->place[i].deadline};
+		if (t->place[i].fd < 0)
 			p = &t->place[i];
-	if (p->fd >= 0 && !p->refused && may_log())
-		log_warning("connection from %s dropped: %d more came before its preamble", p->peer,
-			LIMIT_PENDING);
+	}
+	if (!p)
+		p = &t->place[origin_gives_way(claim, LIMIT_PENDING)];
+	if (p->fd >= 0 && !p->refused && pending_may_log())
+		log_warning("connection from %s dropped: more came before its preamble", p->peer);
 	pending_close(p);
-	*p = (struct pending){.fd = fd, .local = local, .deadline = transport_now_ms() + TIME_PREAMBLE};
+	*p = (struct pending){.fd = fd,
+		.local = local,
+		.deadline = transport_now_ms() + TIME_PREAMBLE,
+		.from = origin_of(fd)};
 	peer_text(fd, local, p->peer, sizeof p->peer);
 }
 
@@ -114,7 +120,7 @@ void pending_expire(struct pending_table *t)
 
 		if (p->fd < 0 || p->deadline > now)
 			continue;
-		if (!p->refused && may_log())
+		if (!p->refused && pending_may_log())
 			log_warning("connection from %s dropped: no preamble in time", p->peer);
 		pending_close(p);
 	}
@@ -132,7 +138,7 @@ void pending_refuse(struct pending *p, CUresult code, const char *text)
 	put_text(&m, text);
 	f.head_len = m.len;
 	memcpy(bytes, &f, sizeof f);
-	if (may_log())
+	if (pending_may_log())
 		log_warning("connection from %s refused: %s", p->peer, text);
 	/* A fresh socket has room for this; if not, the peer sees the end of the connection without a
 	 * word. */
@@ -181,7 +187,7 @@ void pending_event(struct pending_table *t, int place)
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
 		return;
 	if (n <= 0) {
-		if (!p->refused && may_log())
+		if (!p->refused && pending_may_log())
 			log_info("connection from %s ended before its preamble", p->peer);
 		pending_close(p);
 		return;
@@ -196,7 +202,7 @@ void pending_event(struct pending_table *t, int place)
 		t->ready(t, p);
 	else if (memcmp(p->preamble.magic, PREAMBLE_MAGIC, sizeof p->preamble.magic)) {
 		/* Whoever this is would not understand a BYE. */
-		if (may_log())
+		if (pending_may_log())
 			log_warning("connection from %s dropped: %s", p->peer, problem);
 		pending_close(p);
 	} else {

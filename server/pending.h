@@ -5,6 +5,7 @@
 #include <poll.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include "server/origin.h"
 #include "wire/cuda_types.h"
 #include "wire/frame.h"
 #include "wire/limits.h"
@@ -16,6 +17,7 @@ struct pending {
 	unsigned got;
 	int64_t deadline;
 	struct preamble preamble;
+	struct origin from;
 	char peer[96];
 };
 
@@ -27,7 +29,7 @@ struct pending_table {
 };
 
 void pending_init(struct pending_table *t);
-/* Takes over fd. When all places are taken, the one that is over first makes room, with a log line. */
+/* Takes over fd. When all places are taken, one makes room (origin.h), with a log line. */
 void pending_add(struct pending_table *t, int fd, bool local);
 /* Entries for poll(2), of which there is room for LIMIT_PENDING; index[i] says whose the i-th is. Lowers
  * *timeout_ms to the nearest deadline. */
@@ -35,6 +37,8 @@ int pending_poll(struct pending_table *t, struct pollfd *p, int *index, int *tim
 /* After poll: an entry that has something, and the ones past their deadline. */
 void pending_event(struct pending_table *t, int place);
 void pending_expire(struct pending_table *t);
+/* A flood of connections shall not become a flood of lines: false when enough were written this second. */
+bool pending_may_log(void);
 /* Says BYE in clear, logs, and closes once the peer has read it. */
 void pending_refuse(struct pending *p, CUresult code, const char *text);
 void pending_close(struct pending *p);

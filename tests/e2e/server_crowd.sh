@@ -29,6 +29,52 @@ for _ in 1 2 3; do
 done
 stop "$flood" 2>/dev/null
 
+# The same with a right preamble and nothing behind it: held, and then for ever new ones. One from another
+# address stays its ten seconds.
+silent() # FLAGS: says "there" when 200 are there
+{
+	exec timeout -k 2 $((60 * slow)) python3 - "$port" "$1" "$top/tests/e2e/progs" <<'PY'
+import select, socket, sys, time
+sys.path.append(sys.argv[3])
+from wire import preamble
+
+def one(address):
+    s = socket.create_connection(("127.0.0.1", int(sys.argv[1])), source_address=(address, 0))
+    s.sendall(preamble(int(sys.argv[2])))
+    return s
+
+other, held = one("127.0.0.3"), [one("127.0.0.2") for _ in range(200)]
+print("there", flush=True)
+end = time.monotonic() + 4
+while time.monotonic() < end:
+    held.append(one("127.0.0.2"))
+    time.sleep(0.02)
+print("kept" if not select.select([other], [], [], 0)[0] else "lost", flush=True)
+sys.stdin.readline()
+PY
+}
+beside_silent() # FLAGS
+{
+	local crowd pid tag=silent$1
+	mkfifo "$work/$tag.in"
+	exec {crowd}<>"$work/$tag.in"
+	silent "$1" <"$work/$tag.in" >"$work/$tag.out" &
+	pid=$!
+	at_exit kill "$pid"
+	within 20 contains "$work/$tag.out" there || fail "no crowd with a preamble"
+	for _ in 1 2 3; do
+		run_program small | grep -q right || fail "no service beside silent sessions ($1)"
+	done
+	within 20 contains "$work/$tag.out" '^kept$\|^lost$' || fail "the crowd does not end"
+	contains "$work/$tag.out" kept || fail "a crowd took another address's place ($1)"
+	[ "$(sessions | wc -l)" -le 128 ] || fail "$(sessions | wc -l) silent sessions"
+	echo >&"$crowd"
+	wait "$pid"
+	within 10 no_sessions || fail "silent sessions are left: $(sessions | wc -l)"
+}
+beside_silent 0
+contains "$work/server.log" 'others came before it said who it is' || fail "no line tells of it"
+
 mkfifo "$work/crowd.in"
 exec {crowd}<>"$work/crowd.in"
 timeout -k 2 $((60 * slow)) python3 "$top/tests/e2e/progs/crowd.py" "$port" sessions 140 <"$work/crowd.in" \
@@ -43,6 +89,15 @@ echo >&"$crowd"
 wait "$pid"
 within 10 no_sessions || fail "sessions are left: $(sessions | wc -l)"
 run_program small | grep -q right || fail "no service after the crowd"
+# Silent ones with all places taken, too, and with keys: as many may wait for their handshake as there are.
+stop_mount
+stop_server
+"$bin/scudafs" keygen alice "$work/alice" 2>/dev/null
+install -m 600 "$work/alice" "$work/keys"
+start_server --keys "$work/keys"
+port=${address##*:}
+start_mount -o "key=$work/alice"
+beside_silent 1
 # One line for each session that was.
 [ "$(grep -c ': session [0-9]' "$work/server.log")" -ge 129 ] ||
 	fail "$(grep -c ': session [0-9]' "$work/server.log") lines"
