@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* For begun.sh, which reads it: each line with a comment makes a call inside a begun one, and no other does. */
+/* For begun.sh, which reads it: each line with a comment makes a call inside a begun one, and no other does.
+ * */
 
 static CUresult ask(struct function *f)
 {

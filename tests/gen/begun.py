@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""No call is made inside a begun call. From call_begin to the end of a call its record, and then its answer, lie
-in memory of the thread that the next call of the thread uses, too (devshim/call.h). Reads C files of the house
-style (a function's braces in column 0), follows who calls whom by name, and prints each place where a function
-that has begun a call, and has not ended it, calls what may make another. What is called through a pointer is not
-seen here: call.c finds it when it happens.
+"""No call is made inside a begun call. From call_begin to the end of a call its record, and then its
+answer, lie in memory of the thread that the next call of the thread uses, too (devshim/call.h). Reads C files
+of the house style (a function's braces in column 0), follows who calls whom by name, and prints each place
+where a function that has begun a call, and has not ended it, calls what may make another. What is called
+through a pointer is not seen here: call.c finds it when it happens.
 
     begun.py FILE.c...      status 1 when there is such a place
 """
@@ -95,7 +95,7 @@ def check(tree):
     begins = tree.reach({'call_begin'}, with_call)
     sends = tree.reach(ENDS | SENDS, with_call)
     ends = tree.reach(ENDS, with_call)
-    # What is begun and ended for a caller by its helpers is the caller's; such a helper may not begin its own.
+    # What is begun and ended for a caller by its helpers is the caller's.
     for key, (path, head, line, body) in tree.found.items():
         own = OWN_CALL.search('\n'.join(body))
         if key in MAKES | ENDS | SENDS or not (own or with_call(key)):
@@ -110,7 +110,8 @@ def check(tree):
                     begun = begun and to not in ends
                 elif to in makes and begun:
                     bad += 1
-                    print(f'{path}:{line + i}: {text(key)} has begun a call and makes another: {chain(makes, to)}')
+                    print(f'{path}:{line + i}: {text(key)} has begun a call and makes another: '
+                          f'{chain(makes, to)}')
     return bad
 
 

@@ -8,10 +8,11 @@ trap 'rm -rf "$work"' EXIT
 python3 wire/gen.py wire/cuda_types.h wire/cuda.h stubs.c >"$work/cuda.stubs.c"
 python3 tests/gen/begun.py devshim/*.c "$work/cuda.stubs.c"
 grep -n '/\* bad \*/' tests/gen/begun-bad.c | cut -d: -f1 >"$work/want"
-! python3 tests/gen/begun.py tests/gen/begun-bad.c >"$work/found" || { echo "the bad ones are accepted"; exit 1; }
+! python3 tests/gen/begun.py tests/gen/begun-bad.c >"$work/found" ||
+	{ echo "the bad ones are accepted"; exit 1; }
 cut -d: -f2 "$work/found" | sort -n | diff "$work/want" - || { echo "want <, found >"; exit 1; }
 # The shim itself with one such place.
-sed 's/^\(\t\)\(r = put_nodes(&c, dependencies, numDependencies);\)$/\1function_ask(0);\n\1\2/' devshim/graph.c \
+sed 's/^\tr = put_nodes(&c, dependencies, numDependencies);$/\tfunction_ask(0);\n&/' devshim/graph.c \
 	>"$work/graph.c"
 ! python3 tests/gen/begun.py $(ls devshim/*.c | grep -v /graph.c) "$work/graph.c" >"$work/found" ||
 	{ echo "the place that was put into graph.c is not found"; exit 1; }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Who gives way when connections that have not shown who they are hold all places: the oldest of the origin that
- * has most, so that one crowd keeps nobody else out; and what an origin is. */
+/* Who gives way when connections that have not shown who they are hold all places: the oldest of the origin
+ * that has most, so that one crowd keeps nobody else out; and what an origin is. */
 #include "server/origin.h"
 #include <arpa/inet.h>
 #include <stdbool.h>
@@ -27,8 +27,8 @@ START_TEST(oldest_of_the_most)
 }
 END_TEST
 
-/* One honest client among a crowd that renews itself: it stays while others come, and the crowd never has more
- * than its places. */
+/* One honest client among a crowd that renews itself: it stays while others come, and the crowd never has
+ * more than its places. */
 START_TEST(crowd)
 {
 	struct claim c[64];

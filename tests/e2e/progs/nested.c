@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A program that calls from inside a call: what a launch reads lies in a page that may not be read yet, and the
- * signal's handler, which opens it, makes a call of its own. The launch is then refused, and nothing else is. */
+/* A program that calls from inside a call: what a launch reads lies in a page that may not be read yet, and
+ * the signal's handler, which opens it, makes a call of its own. The launch is then refused, and nothing
+ * else is. */
 #include <signal.h>
 #include <sys/mman.h>
 #include "prog.h"
