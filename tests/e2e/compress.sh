@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # Compression of the connection: right results with it, fewer bytes when it is asked for, none on the same
-# host unless it is. (When a sender compresses by itself is in tests/unit/check_stream.c: what is slow here
-# is a receiver, which is no reason to.)
+# host unless it is. (When a sender compresses by itself is in tests/unit/check_stream_bulk.c: what is slow
+# here is a receiver, which is no reason to.)
 . "$(dirname "$0")/lib.sh"
 requires mount python3
 start_server --cache none

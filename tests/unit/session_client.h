@@ -253,3 +253,22 @@ static void client_context(struct client *c)
 	ck_assert_uint_eq(get_u64(&r.m), PRIMARY);
 	free(r.bulk);
 }
+
+/* The session ends, for this reason, and has said so to us. */
+static inline void client_bye(struct client *c, const char *reason)
+{
+	struct reply r = {0};
+
+	do
+		client_frame(c, &r);
+	while (r.f.kind != FRAME_BYE);
+	ck_assert_uint_eq(get_array(&r.m, 2), 2);
+	ck_assert_int_ne(get_i64(&r.m), 0);
+	get_skip(&r.m);
+	ck_assert(get_end(&r.m));
+	free(r.bulk);
+	/* The session waits for us to have read it. */
+	close(c->fd);
+	c->fd = -1;
+	client_finish(c, reason);
+}

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Pinned memory in what is shared with the mount comes and goes. Thread rule: main's thread. */
+#include "tests/unit/ring_server.h"
+#include "tests/unit/unit.h"
+
+/* Pinned memory comes and goes: what is given back is there again, and in one piece. */
+START_TEST(test_arena)
+{
+	void *p[64];
+	uint64_t at[64], again;
+	unsigned seed = 1;
+	for (unsigned i = 0; i < 64; i++) {
+		p[i] = arena_alloc((1 + i % 7) * 4096, &at[i]);
+		ck_assert_ptr_nonnull(p[i]);
+		for (unsigned k = 0; k < i; k++)
+			ck_assert(at[i] >= at[k] + (1 + k % 7) * 4096 || at[k] >= at[i] + (1 + i % 7) * 4096);
+	}
+	for (unsigned left = 64; left; left--) {
+		unsigned i = (unsigned)rand_r(&seed) % 64;
+		while (!p[i])
+			i = (i + 1) % 64;
+		arena_free(p[i], (1 + i % 7) * 4096, at[i]);
+		p[i] = NULL;
+	}
+	ck_assert_ptr_nonnull(arena.free);
+	ck_assert_ptr_null(arena.free->next);
+	ck_assert_ptr_null(arena_alloc(LIMIT_ARENA, &again));
+	p[0] = arena_alloc(arena.free->n, &again);
+	ck_assert_ptr_nonnull(p[0]);
+	ck_assert_ptr_null(arena.free);
+	ck_assert_ptr_null(arena_alloc(4096, &again));
+	arena_free(p[0], LIMIT_ARENA - PINNED - sizeof pattern, again);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *s = suite_create("arena");
+	TCase *t = tcase_create("arena");
+
+	setenv("SCUDAFS_LANES", "2", 1);
+	tcase_add_checked_fixture(t, setup, teardown);
+	tcase_set_timeout(t, 60);
+	tcase_add_test(t, test_arena);
+	suite_add_tcase(s, t);
+	return unit_run(s);
+}

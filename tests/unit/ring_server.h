@@ -1,0 +1,217 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Shared memory with a relay behind it, for tests: a server of ours that counts and sums what comes, a folder
+ * in place of the mount, and a channel opened there. Thread rule: the server is one thread, which counts; the
+ * rest is the program's. */
+#pragma once
+#include <arpa/inet.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include "scudafs/rendezvous.h"
+#include "tests/unit/ring_program.h"
+
+/* ---- the server: a record's head says what it wants: its own thread and count there, bytes in the answer,
+ * bytes of a transfer */
+
+struct wish { uint32_t thread, count; uint64_t answer, data, transfer; };
+#define THREADS 6
+#define CHUNK 200000u
+
+static int listener, peer, second_peer = -1;
+enum offer { OFFER_NONE, OFFER_WRONG, OFFER_ONE, OFFER_CUT };
+static enum offer offer;                /* what who asks for a second connection gets */
+static _Atomic unsigned striped;        /* records whose bulk came by both */
+static const struct share_token token = {{0x0123456789abcdef, 0xfedcba9876543210}};
+static pthread_t server;
+static char address[64], folder[64];
+static _Atomic uint64_t records, markers, bulk_sum, wrong;
+static uint8_t pattern[6 << 20];
+static uint8_t *pinned;                 /* the same, where the mount sees it, at `pinned_at` */
+static uint64_t pinned_at;
+
+/* Bytes in another order have another sum. */
+static uint64_t sum_of(const uint8_t *p, size_t n, size_t from)
+{
+	uint64_t sum = 0;
+	for (size_t i = 0; i < n; i++)
+		sum += p[i] * (uint64_t)((from + i) % 65521 + 1);
+	return sum;
+}
+
+static bool get_from(int fd, void *p, size_t n)
+{
+	ssize_t r = 1;
+	for (size_t at = 0; at < n && r > 0; at += (size_t)r)
+		r = recv(fd, (char *)p + at, n - at, 0);
+	return r > 0;
+}
+static bool get(void *p, size_t n) { return get_from(peer, p, n); }
+
+static void put(struct frame f, const void *body, size_t n)
+{
+	struct iovec v[2] = {{&f, sizeof f}, {(void *)body, n}};
+	struct msghdr m = {.msg_iov = v, .msg_iovlen = 2};
+	size_t left = sizeof f + n;
+	while (left) {
+		ssize_t r = sendmsg(peer, &m, MSG_NOSIGNAL);
+		if (r <= 0)
+			return;
+		left -= (size_t)r;
+		for (int i = 0; i < 2 && r; i++) {
+			size_t part = (size_t)r < v[i].iov_len ? (size_t)r : v[i].iov_len;
+			v[i].iov_base = (uint8_t *)v[i].iov_base + part;
+			v[i].iov_len -= part;
+			r -= (ssize_t)part;
+		}
+	}
+}
+
+static bool serve_record(const struct frame *f, uint32_t *count)
+{
+	static uint8_t bulk[STRIPE];
+	struct wish w;
+	uint64_t sum = 0;
+	if (f->flags & FRAME_PACE) {
+		wrong += f->seq != ++records;
+		markers++;
+		put((struct frame){.kind = FRAME_REPLY, .seq = f->seq}, NULL, 0);
+		return true;
+	}
+	if (f->head_len != sizeof w || f->bulk_len > sizeof pattern || !get(&w, sizeof w))
+		return false;
+	for (size_t at = 0, n; at < f->bulk_len; at += n) {
+		n = f->bulk_len - at < sizeof bulk ? f->bulk_len - at : sizeof bulk;
+		if (offer == OFFER_CUT && striped == 2 && at == 3 * STRIPE)
+			shutdown(second_peer, SHUT_RDWR);
+		if (!get_from(f->flags & FRAME_STRIPED && at / STRIPE % 2 ? second_peer : peer, bulk, n))
+			return false;
+		sum += sum_of(bulk, n, at);
+	}
+	striped += f->flags & FRAME_STRIPED ? 1 : 0;
+	bulk_sum += sum;
+	wrong += f->seq != ++records || w.thread != f->thread || w.thread > THREADS ||
+			w.count != ++count[w.thread];
+	if (f->kind != FRAME_WAIT)
+		return true;
+	for (uint64_t at = 0; at < w.data; at += CHUNK) {
+		uint64_t n = w.data - at < CHUNK ? w.data - at : CHUNK;
+		put((struct frame){.kind = FRAME_DATA, .ctx = w.transfer, .seq = at, .bulk_len = n},
+				pattern + at, n);
+	}
+	put((struct frame){.kind = FRAME_REPLY, .seq = f->seq, .head_len = 1, .bulk_len = w.answer},
+		pattern, 1 + w.answer);
+	return true;
+}
+
+/* The daemon asks for a second connection. */
+static void meet_second(void)
+{
+	struct frame f;
+	struct preamble p;
+	put((struct frame){.kind = FRAME_SECOND, .seq = offer ? token.word[0] : 0,
+		.ctx = offer ? token.word[1] : 0}, NULL, 0);
+	if (!offer)
+		return;
+	second_peer = accept(listener, NULL, NULL);
+	ck_assert(get_from(second_peer, &p, sizeof p) && get_from(second_peer, &f, sizeof f));
+	ck_assert_uint_eq(p.flags, PREAMBLE_SECOND);
+	ck_assert_mem_eq(p.routing, &token, sizeof token);
+	ck_assert_uint_eq(f.kind, FRAME_PING);
+	f = (struct frame){.kind = offer == OFFER_WRONG ? FRAME_BYE : FRAME_PONG};
+	ck_assert_int_eq(send(second_peer, &f, sizeof f, MSG_NOSIGNAL), sizeof f);
+}
+
+static void *server_main(void *unused)
+{
+	uint32_t count[THREADS + 1] = {0};
+	struct preamble p;
+	struct frame f;
+	(void)unused;
+	peer = accept(listener, NULL, NULL);
+	if (!get(&p, sizeof p))
+		return NULL;
+	while (get(&f, sizeof f)) {
+		if (f.kind == FRAME_PING)
+			put((struct frame){.kind = FRAME_PONG, .seq = f.seq}, NULL, 0);
+		else if (f.kind == FRAME_SECOND)
+			meet_second();
+		else if (!serve_record(&f, count))
+			break;
+	}
+	shutdown(peer, SHUT_RDWR);
+	return NULL;
+}
+
+static void setup(void)
+{
+	struct sockaddr_in a = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+	socklen_t n = sizeof a;
+	char path[128];
+	struct op o;
+	for (size_t i = 0; i < sizeof pattern; i++)
+		pattern[i] = (uint8_t)(i * 31 >> 3);
+	records = markers = bulk_sum = wrong = striped = 0;
+	offer = OFFER_NONE;
+	listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	ck_assert(!bind(listener, (struct sockaddr *)&a, sizeof a) && !listen(listener, 1) &&
+		!getsockname(listener, (struct sockaddr *)&a, &n));
+	snprintf(address, sizeof address, "127.0.0.1:%d", ntohs(a.sin_port));
+	ck_assert_int_eq(pthread_create(&server, NULL, server_main, NULL), 0);
+	/* In place of the mount: a folder in which the sockets are made. */
+	snprintf(folder, sizeof folder, "/tmp/scudafs-ring.XXXXXX");
+	ck_assert_ptr_nonnull(mkdtemp(folder));
+	snprintf(path, sizeof path, "%s/sessions", folder);
+	ck_assert_int_eq(mkdir(path, 0700), 0);
+	rendezvous_init(folder);
+	struct relay_options options = {.id = relay_new_id(), .address = address, .pid = getpid(),
+		.uid = getuid(), .connections = CONNECTIONS_TWO};
+	op_init(&o, NULL, 0);
+	relay_create(&options, &o.q);
+	ck_assert_int_eq(op_end(&o), 0);
+	relay = o.q.relay;
+	snprintf(path, sizeof path, "%s/ctl", folder);
+	int fd = open(path, O_CREAT | O_RDWR | O_CLOEXEC, 0600);
+	ck_assert_int_ge(fd, 0);
+	close(fd);
+	ck_assert_int_eq(channel_open(path), 0);
+	ck_assert(ring_is_open());
+	pinned = arena_alloc(sizeof pattern, &pinned_at);
+	ck_assert_ptr_nonnull(pinned);
+	memcpy(pinned, pattern, sizeof pattern);
+}
+
+static void teardown(void)
+{
+	char command[128];
+	arena_free(pinned, sizeof pattern, pinned_at);
+	channel_close();
+	relay_close(relay);
+	pthread_join(server, NULL);
+	close(peer);
+	close(listener);
+	if (second_peer >= 0)
+		close(second_peer);
+	second_peer = -1;
+	ck_assert(relay_end_all(3000));
+	snprintf(command, sizeof command, "rm -r %s", folder);
+	ck_assert_int_eq(system(command), 0);
+}
+
+/* ---- records that say what they want */
+
+static inline void fill(struct record *r, uint8_t *bytes, enum frame_kind kind, const struct wish *w)
+{
+	memcpy(bytes + sizeof(struct frame), w, sizeof *w);
+	*r = (struct record){.bytes = bytes, .head_len = sizeof *w, .kind = (uint8_t)kind,
+		.thread = w->thread};
+}
+
+/* Waits for all that was posted; this is record `count` of thread 1. */
+static inline int settle(uint32_t count)
+{
+	uint8_t bytes[sizeof(struct frame) + sizeof(struct wish)];
+	struct wish w = {.thread = 1, .count = count};
+	struct record r;
+	struct answer a;
+	fill(&r, bytes, FRAME_WAIT, &w);
+	return channel_wait(&r, 0, &a);
+}
