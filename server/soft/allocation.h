@@ -50,12 +50,9 @@ bool allocation_find(uint64_t p, struct allocation *out);
 bool allocation_near(uint64_t p, struct allocation *out);
 /* Are all n bytes at p inside live allocations that touch each other? */
 bool allocation_covers(uint64_t p, size_t n);
-/* A file of that size without a name, which nobody can make smaller under its users. A descriptor from 3 on,
- * or -errno. */
-int file_create(size_t bytes);
-/* Like allocation_create, with the bytes in such a file from the start. */
+/* Like allocation_create, with the bytes in a file without a name (file.h) from the start. */
 uint64_t allocation_create_shared(const struct allocation *wanted, size_t bytes, size_t align);
-/* Puts an allocation's bytes into a file without a name, in place, so that other processes can map it.
+/* Puts an allocation's bytes into such a file, in place, so that other processes can map it.
  * Nothing may write there meanwhile. The descriptor, which stays the allocation's, or -errno. */
 int allocation_share(uint64_t p);
 /* Maps such a file of another process: `wanted` as for allocation_create. 0 when there is no room. */
@@ -67,13 +64,6 @@ void allocation_update(const struct allocation *a);
 /* The first allocation of that owner; false when none is left. */
 bool allocation_owned(const void *owner, struct allocation *out);
 void allocation_info(int device, size_t *free_bytes, size_t *total_bytes);
-/* Address space for cuMemAddressReserve, without memory; 0 when none is left. `wish` may be 0. */
-uint64_t range_reserve(size_t bytes, size_t align, uint64_t wish);
-/* Puts memory (a descriptor's pages) at an address of a reserved range, or takes it away (fd -1). 0 or
- * -errno. */
-int range_map(uint64_t p, size_t bytes, int fd, uint64_t offset);
-bool range_release(uint64_t p, size_t bytes);
-bool range_reserved(uint64_t p, size_t bytes);
 /* From now on the bytes used on each device are counted there (usage.h), where others see them. */
 void memory_show(_Atomic uint64_t *where);
 /* May another `bytes` be used on that device? Counts them when they may. */

@@ -15,6 +15,7 @@
 #include "server/soft/allocation.h"
 #include "server/soft/capture.h"
 #include "server/soft/event.h"
+#include "server/soft/file.h"
 #include "server/soft/pool.h"
 #include "server/soft/shadow.h"
 #include "wire/log.h"

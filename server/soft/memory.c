@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Device memory: one reserved address range, committed per allocation, an inaccessible page after each, and
  * the table of live allocations. The lower half of the range is for allocations, the upper for the ranges
- * that programs reserve themselves.
+ * that programs reserve themselves (reserved.c).
  *
  * Thread rule: one lock for the table and the counters, held for short times only. */
 #include "server/soft/allocation.h"
 #include <errno.h>
-#include <fcntl.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
+#include "server/soft/file.h"
 #include "server/soft/shadow.h"
 #include "wire/log.h"
 
@@ -26,8 +26,7 @@
 #define RANGE_LEAST (16ull << 30)
 #define SPARE (256u << 20) /* for what kernels need to run when the program has taken all memory */
 
-uint64_t soft_mem_base, soft_mem_end;
-static uint64_t middle; /* end of the half for allocations */
+uint64_t soft_mem_base, soft_mem_middle, soft_mem_end;
 static size_t limit; /* bytes per device */
 static _Atomic uint64_t unshown[ALLOCATION_DEVICES];
 static _Atomic uint64_t *used = unshown; /* bytes per device */
@@ -44,14 +43,6 @@ static size_t live, room;
 static uint64_t next_id = 1;
 static _Atomic uint64_t changes;
 static uint64_t cursor; /* the next search starts here, so that addresses are not reused at once */
-
-/* Ranges reserved by the program, sorted by nothing: there are few. */
-struct range {
-	uint64_t base;
-	size_t bytes;
-};
-static struct range *ranges;
-static size_t nranges;
 
 int soft_mem_init(size_t bytes)
 {
@@ -70,7 +61,7 @@ int soft_mem_init(size_t bytes)
 		limit = bytes;
 		soft_mem_base = (uint64_t)(uintptr_t)p;
 		soft_mem_end = soft_mem_base + span;
-		middle = soft_mem_base + span / 2;
+		soft_mem_middle = soft_mem_base + span / 2;
 		cursor = soft_mem_base + PAGE;
 	}
 	pthread_mutex_unlock(&lock);
@@ -133,7 +124,7 @@ static uint64_t hole(size_t span, size_t align)
 		uint64_t p = round ? soft_mem_base + PAGE : cursor;
 		for (size_t i = seek(p);; i++) {
 			p = (p + align - 1) & ~(uint64_t)(align - 1);
-			if (p > middle || span > middle - p)
+			if (p > soft_mem_middle || span > soft_mem_middle - p)
 				break;
 			if (i == live || table[i]->a.base >= p + span)
 				return p;
@@ -225,24 +216,6 @@ uint64_t allocation_import(const struct allocation *wanted, int fd, size_t bytes
 	return create(wanted, bytes, PAGE, fd);
 }
 
-int file_create(size_t bytes)
-{
-	int fd = memfd_create("scuda-soft", MFD_CLOEXEC | MFD_ALLOW_SEALING), r = 0;
-	if (fd < 0)
-		return -errno;
-	if (fd < 3) {
-		int high = fcntl(fd, F_DUPFD_CLOEXEC, 3);
-		r = high < 0 ? -errno : 0;
-		close(fd);
-		fd = high;
-	}
-	if (!r && (ftruncate(fd, (off_t)bytes) || fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW)))
-		r = -errno;
-	if (r && fd >= 0)
-		close(fd);
-	return r ? r : fd;
-}
-
 uint64_t allocation_create_shared(const struct allocation *wanted, size_t bytes, size_t align)
 {
 	int fd = file_create(pages(bytes));
@@ -258,20 +231,6 @@ uint64_t allocation_create_shared(const struct allocation *wanted, size_t bytes,
 	return p;
 }
 
-static int write_all(int fd, const char *p, size_t n)
-{
-	while (n) {
-		ssize_t w = write(fd, p, n < 1u << 30 ? n : 1u << 30);
-		if (w < 0 && errno != EINTR)
-			return -errno;
-		if (w > 0) {
-			p += w;
-			n -= (size_t)w;
-		}
-	}
-	return 0;
-}
-
 int allocation_share(uint64_t p)
 {
 	pthread_mutex_lock(&lock);
@@ -280,7 +239,7 @@ int allocation_share(uint64_t p)
 	if (e && !e->fd) {
 		size_t body = e->span - PAGE;
 		fd = e->span ? file_create(body) : -EINVAL;
-		int r = fd < 0 ? fd : write_all(fd, (const char *)(uintptr_t)e->a.base, body);
+		int r = fd < 0 ? fd : file_write(fd, (const char *)(uintptr_t)e->a.base, body);
 		if (!r && mmap((void *)(uintptr_t)e->a.base, body, PROT_READ | PROT_WRITE,
 				MAP_SHARED | MAP_FIXED, fd, 0) ==
 				  MAP_FAILED)
@@ -449,78 +408,6 @@ void memory_uncharge(int device, size_t bytes)
 	pthread_mutex_lock(&lock);
 	used[device] -= bytes;
 	pthread_mutex_unlock(&lock);
-}
-
-static bool range_free(uint64_t p, size_t bytes)
-{
-	if (p < middle || p > soft_mem_end || bytes > soft_mem_end - p)
-		return false;
-	for (size_t i = 0; i < nranges; i++)
-		if (p < ranges[i].base + ranges[i].bytes && ranges[i].base < p + bytes)
-			return false;
-	return true;
-}
-
-uint64_t range_reserve(size_t bytes, size_t align, uint64_t wish)
-{
-	if (!bytes || align > (1ull << 36))
-		return 0;
-	pthread_mutex_lock(&lock);
-	uint64_t p = wish && !(wish & (align - 1)) && range_free(wish, bytes) ? wish : 0;
-	if (!p) {
-		p = (middle + align - 1) & ~(uint64_t)(align - 1);
-		for (size_t i = 0; i < nranges;) {
-			const struct range *r = &ranges[i++];
-			if (p < r->base + r->bytes && r->base < p + bytes) {
-				p = (r->base + r->bytes + align - 1) & ~(uint64_t)(align - 1);
-				i = 0;
-			}
-		}
-		if (!range_free(p, bytes))
-			p = 0;
-	}
-	struct range *more = p ? realloc(ranges, (nranges + 1) * sizeof *ranges) : NULL;
-	if (more) {
-		ranges = more;
-		ranges[nranges++] = (struct range){p, bytes};
-	} else {
-		p = 0;
-	}
-	pthread_mutex_unlock(&lock);
-	return p;
-}
-
-bool range_release(uint64_t p, size_t bytes)
-{
-	bool found = false;
-	pthread_mutex_lock(&lock);
-	for (size_t i = 0; i < nranges && !found; i++)
-		if (ranges[i].base == p && ranges[i].bytes == bytes) {
-			ranges[i] = ranges[--nranges];
-			found = true;
-		}
-	pthread_mutex_unlock(&lock);
-	return found;
-}
-
-bool range_reserved(uint64_t p, size_t bytes)
-{
-	bool found = false;
-	pthread_mutex_lock(&lock);
-	for (size_t i = 0; i < nranges && !found; i++)
-		found = p >= ranges[i].base && bytes <= ranges[i].bytes &&
-			p - ranges[i].base <= ranges[i].bytes - bytes;
-	pthread_mutex_unlock(&lock);
-	return found;
-}
-
-int range_map(uint64_t p, size_t bytes, int fd, uint64_t offset)
-{
-	int prot = PROT_NONE,
-	    flags = MAP_FIXED | MAP_NORESERVE | (fd < 0 ? MAP_PRIVATE | MAP_ANONYMOUS : MAP_SHARED);
-	return mmap((void *)(uintptr_t)p, bytes, prot, flags, fd, fd < 0 ? 0 : (off_t)offset) == MAP_FAILED
-		       ? -errno
-		       : 0;
 }
 
 uint64_t soft_alloc(size_t bytes, size_t align)

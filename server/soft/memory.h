@@ -7,7 +7,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-extern uint64_t soft_mem_base, soft_mem_end; /* the range; constant after soft_mem_init */
+/* The range, allocations below its middle; constant after soft_mem_init. */
+extern uint64_t soft_mem_base, soft_mem_middle, soft_mem_end;
 
 /* Reserves the range and sets the limit in bytes of what may be allocated. Returns 0 or -errno. Repeated
  * calls are harmless. */

@@ -14,6 +14,8 @@
 #include "server/soft/allocation.h"
 #include "server/soft/context.h"
 #include "server/soft/device.h"
+#include "server/soft/file.h"
+#include "server/soft/reserved.h"
 #include "server/soft/stream.h"
 #include "wire/log.h"
 

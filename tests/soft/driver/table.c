@@ -6,6 +6,7 @@
 #include <setjmp.h>
 #include <signal.h>
 #include "server/soft/allocation.h"
+#include "server/soft/reserved.h"
 #include "tests/soft/driver/test.h"
 
 enum { THREADS = 4, ROUNDS = 3000, HELD = 64 };
