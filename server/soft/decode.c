@@ -8,7 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include "server/soft/check.h"
-#include "server/soft/lane_math.h"
+#include "server/soft/lane_bits.h"
+#include "server/soft/lane_half.h"
 
 enum { MAX_FRAME = 16 << 20, MAX_UNCOVERED = 2048 };
 

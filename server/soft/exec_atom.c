@@ -7,7 +7,9 @@
 #include "server/soft/exec_atom.h"
 #include "server/soft/exec.h"
 #include "server/soft/memory.h"
-#include "server/soft/lane_math.h"
+#include "server/soft/lane_bits.h"
+#include "server/soft/lane_float.h"
+#include "server/soft/lane_half.h"
 
 enum { ILLEGAL_ADDRESS = 700, MISALIGNED_ADDRESS = 716 };
 

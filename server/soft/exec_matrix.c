@@ -6,7 +6,10 @@
  * Thread rule: a handler touches only its warp and device memory. */
 #include "server/soft/exec_matrix.h"
 #include "server/soft/check.h"
-#include "server/soft/lane_math.h"
+#include "server/soft/lane_bits.h"
+#include "server/soft/lane_half.h"
+#include "server/soft/lane_int.h"
+#include "server/soft/lane_small.h"
 
 enum { ILLEGAL_ADDRESS = 700, MISALIGNED_ADDRESS = 716, MAX_SIDE = 64 };
 

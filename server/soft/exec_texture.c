@@ -7,7 +7,7 @@
 #include "server/soft/exec_texture.h"
 #include <string.h>
 #include "server/soft/exec.h"
-#include "server/soft/lane_math.h"
+#include "server/soft/lane_half.h"
 #include "server/soft/memory.h"
 #include "server/soft/texture.h"
 

@@ -5,7 +5,8 @@
  * Thread rule: a handler touches only the warp it is given. */
 #include "server/soft/exec_warp.h"
 #include "server/soft/exec.h"
-#include "server/soft/lane_math.h"
+#include "server/soft/lane_bits.h"
+#include "server/soft/lane_float.h"
 
 static uint32_t members(const struct warp *w, const struct op *o)
 {

@@ -9,7 +9,9 @@
 #include "server/soft/exec_wgmma.h"
 #include "server/soft/check.h"
 #include "server/soft/exec_matrix.h"
-#include "server/soft/lane_math.h"
+#include "server/soft/lane_bits.h"
+#include "server/soft/lane_half.h"
+#include "server/soft/lane_int.h"
 #include <string.h>
 
 enum { ILLEGAL_ADDRESS = 700, UNIT = 16, ROWS = WGMMA_ROWS / WGMMA_WARPS, MAX_K = 32 };

@@ -6,7 +6,11 @@
  * Thread rule: a handler touches only the warp it is given. */
 #include "server/soft/handlers.h"
 #include <immintrin.h>
-#include "server/soft/lane_math.h"
+#include "server/soft/lane_float.h"
+#include "server/soft/lane_half.h"
+#include "server/soft/lane_int.h"
+#include "server/soft/lane_small.h"
+#include "server/soft/lane_to_int.h"
 #include "server/soft/memory.h"
 
 #define GLUE_(a, b) a##b
