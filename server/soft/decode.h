@@ -74,6 +74,10 @@ static inline unsigned lane_bytes(enum ptx_type t)
 {
 	return ptx_type_bytes(t) == 8 ? 8 : 4;
 }
+static inline bool is_half(unsigned t)
+{
+	return t == T_F16 || t == T_BF16 || t == T_F16X2 || t == T_BF16X2;
+}
 struct op *emit_raw(struct decoder *d);
 struct op *emit(struct decoder *d, enum handler_id h);
 struct op *emit_name(struct decoder *d, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
@@ -99,6 +103,9 @@ void finish_widen(struct decoder *d);
 uint32_t generic_address(struct decoder *d, const struct ptx_operand *o, unsigned space);
 /* A slot that takes (b8 b16 b32 b64) words of a call parameter; the words of v are laid out on first use. */
 uint32_t param_slot(struct decoder *d, struct ptx_var *v);
+/* The slot of an operand of a float operation, halves flushed by hand where there is .ftz: the processor's
+ * own mode does not help them. */
+uint32_t flushed(struct decoder *d, uint32_t s, unsigned t);
 void uncover(struct decoder *d);
 bool only_mods(const struct ptx_mnem *m, const uint8_t *mods, unsigned n);
 unsigned handler_width(enum handler_id h, unsigned operand);
@@ -109,6 +116,8 @@ void *grow(void *p, uint32_t *cap, uint32_t need, size_t each);
 
 /* Each returns false when the opcode is not one of its own. */
 bool decode_arith(struct decoder *d);
+bool decode_compare(struct decoder *d);
+bool decode_move(struct decoder *d);
 bool decode_convert(struct decoder *d);
 bool decode_memory(struct decoder *d);
 bool decode_atomic(struct decoder *d);

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Decoding of arithmetic, logic, comparison and moves. Most opcodes need no code of their own: opcode,
- * telling modifiers and type spell the name of a handler, and the table of handlers says how wide its lanes
- * are.
+/* Decoding of arithmetic and logic. Most opcodes need no code of their own: opcode, telling modifiers and
+ * type spell the name of a handler, and the table of handlers says how wide its lanes are.
  *
  * Thread rule: the caller holds the module's lock. */
 #include "server/soft/decode.h"
@@ -79,11 +78,6 @@ static bool is_float(unsigned t)
 	       t == T_F32X2;
 }
 
-static bool is_half(unsigned t)
-{
-	return t == T_F16 || t == T_BF16 || t == T_F16X2 || t == T_BF16X2;
-}
-
 /* The handler of prefix and type: add_s32, else add_b32, else shr_u32 for shr.b32. */
 static enum handler_id by_type(const char *prefix, unsigned t)
 {
@@ -99,9 +93,7 @@ static enum handler_id by_type(const char *prefix, unsigned t)
 	return h;
 }
 
-/* a and b of a float operation with .ftz where the processor's own mode does not help: halves are flushed by
- * hand. */
-static uint32_t flushed(struct decoder *d, uint32_t s, unsigned t)
+uint32_t flushed(struct decoder *d, uint32_t s, unsigned t)
 {
 	if (!has(d, MOD_FTZ) || !is_half(t))
 		return s;
@@ -284,255 +276,6 @@ static bool carry(struct decoder *d)
 	return true;
 }
 
-/* set.eq.f16x2.f16x2: one half after the other, each 1.0 or 0 (a mask when the result is an integer). */
-static void set_pair(struct decoder *d, const char *cmp, const char *comb, unsigned t)
-{
-	const struct ptx_insn *i = d->i;
-	const char *half = t == T_F16X2 ? "f16" : "bf16", *result = i->m->types[0] == t ? half : "u16";
-	uint32_t a = flushed(d, source(d, &i->op[1], T_B32, 4), t),
-			b = flushed(d, source(d, &i->op[2], T_B32, 4), t), r[2],
-		 c = comb ? source(d, &i->op[3], T_PRED, 4) : NONE;
-	for (int k = 0; k < 2; k++) {
-		uint32_t x = temp(d, 4), y = temp(d, 4), p = temp(d, 4);
-		r[k] = temp(d, 4);
-		emit3(d, k ? "hi_b16" : "lo_b16", x, a, NONE, NONE);
-		emit3(d, k ? "hi_b16" : "lo_b16", y, b, NONE, NONE);
-		struct op *o = emit_name(d, "setp_%s_%s", cmp, half);
-		o->d = p;
-		o->a = x;
-		o->b = y;
-		if (comb) {
-			emit_name(d, "%s_pred", comb);
-			d->ops[d->nops - 1].d = p, d->ops[d->nops - 1].a = p, d->ops[d->nops - 1].b = c;
-		}
-		o = emit_name(d, "set_%s", result);
-		o->d = r[k];
-		o->a = p;
-	}
-	emit3(d, "pack_b16", target(d, &i->op[0], 4, false), r[0], r[1], NONE);
-}
-
-/* setp and set: compare into a predicate, then combine with another and write both forms. */
-static bool compare(struct decoder *d)
-{
-	bool setp = op_is(d, "setp");
-	if (!setp && !op_is(d, "set"))
-		return false;
-	const struct ptx_insn *i = d->i;
-	const struct ptx_mnem *m = i->m;
-	static const uint8_t cmps[] = {MOD_EQ, MOD_NE, MOD_LT, MOD_LE, MOD_GT, MOD_GE, MOD_LO, MOD_LS, MOD_HI,
-		MOD_HS, MOD_EQU, MOD_NEU, MOD_LTU, MOD_LEU, MOD_GTU, MOD_GEU, MOD_NUM, MOD_NAN_};
-	static const char *const names[] = {"eq", "ne", "lt", "le", "gt", "ge", "lt", "le", "gt", "ge", "equ",
-		"neu", "ltu", "leu", "gtu", "geu", "num", "nan"};
-	const char *cmp = NULL, *comb = has(d, MOD_AND)   ? "and"
-					: has(d, MOD_OR)  ? "or"
-					: has(d, MOD_XOR) ? "xor"
-							  : NULL;
-	for (unsigned k = 0; k < sizeof cmps; k++)
-		if (has(d, cmps[k]))
-			cmp = names[k];
-	unsigned t = m->types[m->ntypes ? m->ntypes - 1 : 0];
-	bool dual = i->nop && i->op[0].dual;
-	unsigned at = dual ? 2 : 1;
-	static const uint8_t other[] = {MOD_AND, MOD_OR, MOD_XOR, MOD_FTZ};
-	for (unsigned k = 0; k < m->nmods; k++)
-		if (!in(cmps, sizeof cmps, m->mods[k]) && !in(other, sizeof other, m->mods[k]))
-			cmp = NULL;
-	bool pairs = t == T_F16X2 || t == T_BF16X2;
-	if (pairs && !setp && cmp && i->nop == (comb ? 4 : 3) && m->ntypes == 2 &&
-		(m->types[0] == t || m->types[0] == T_U32 || m->types[0] == T_S32)) {
-		set_pair(d, cmp, comb, t);
-		return true;
-	}
-	if (!cmp || !t || (!setp && m->ntypes != 2) || i->nop != at + 2 + (comb ? 1u : 0u) ||
-		(pairs && !(setp && dual))) {
-		uncover(d);
-		return true;
-	}
-	unsigned w = lane_bytes(t);
-	uint32_t a = source(d, &i->op[at], t, w), b = source(d, &i->op[at + 1], t, w), r = temp(d, 4),
-		 r2 = NONE;
-	if (pairs) {
-		a = flushed(d, a, t);
-		b = flushed(d, b, t);
-		unsigned half = t == T_F16X2 ? T_F16 : T_BF16;
-		uint32_t ah = temp(d, 4), bh = temp(d, 4);
-		r2 = temp(d, 4);
-		emit3(d, "hi_b16", ah, a, NONE, NONE);
-		emit3(d, "hi_b16", bh, b, NONE, NONE);
-		emit_name(d, "setp_%s_%s", cmp, ptx_type_name(half));
-		d->ops[d->nops - 1].d = r2, d->ops[d->nops - 1].a = ah, d->ops[d->nops - 1].b = bh;
-		t = half;
-	}
-	const char *name = ptx_type_name(t);
-	char bits[8];
-	if (*name == 'b' && !is_half(t)) {
-		snprintf(bits, sizeof bits, "u%s", name + 1);
-		name = bits;
-	}
-	a = flushed(d, a, t);
-	b = flushed(d, b, t);
-	bool simple = setp && !comb && !dual && i->op[0].kind == OP_REG;
-	uint32_t dst = simple ? target(d, &i->op[0], 4, false) : r;
-	emit_mode(d, mode_of(m, t == T_F32) & 0x8040);
-	struct op *o = emit_name(d, "setp_%s_%s", cmp, name);
-	o->d = dst;
-	o->a = a;
-	o->b = b;
-	if (simple)
-		return true;
-	uint32_t c = comb ? source(d, &i->op[at + 2], T_PRED, 4) : NONE;
-	uint32_t p = temp(d, 4), q = NONE;
-	char both[16];
-	snprintf(both, sizeof both, "%s_pred", comb ? comb : "mov");
-	emit3(d, both, p, r, c, NONE);
-	if (dual) {
-		q = temp(d, 4);
-		if (pairs)
-			emit3(d, both, q, r2, c, NONE);
-		else if (comb)
-			emit_name(d, "%sn_pred", comb), d->ops[d->nops - 1].d = q, d->ops[d->nops - 1].a = r,
-									 d->ops[d->nops - 1].b = c;
-		else
-			emit3(d, "not_pred", q, r, NONE, NONE);
-	}
-	if (setp) {
-		uint32_t first = target(d, &i->op[0], 4, false);
-		emit3(d, "mov_pred", first, p, NONE, NONE);
-		if (dual) {
-			uint32_t second = target(d, &i->op[1], 4, false);
-			emit3(d, "mov_pred", second, q, NONE, NONE);
-		}
-		return true;
-	}
-	unsigned dt = m->types[0];
-	uint32_t out = target(d, &i->op[0], 4, false);
-	emit_name(d, "set_%s", dt == T_S32 ? "u32" : dt == T_U16 || dt == T_S16 ? "u16" : ptx_type_name(dt));
-	d->ops[d->nops - 1].d = out, d->ops[d->nops - 1].a = p;
-	return true;
-}
-
-/* mov with a vector on one side: packing and unpacking. */
-static void pack(struct decoder *d, unsigned t)
-{
-	const struct ptx_insn *i = d->i;
-	const struct ptx_operand *to = &i->op[0], *from = &i->op[1];
-	unsigned w = lane_bytes(t), bytes = ptx_type_bytes(t);
-	if (from->kind == OP_VEC && to->kind != OP_VEC) {
-		unsigned part = from->n ? bytes / from->n : 0;
-		uint32_t s[8];
-		if (from->n < 2 || from->n > 4 ||
-			(from->n != 2 && !(bytes == 8 && part == 2) && !(bytes == 4 && part == 1))) {
-			uncover(d);
-			return;
-		}
-		for (unsigned k = 0; k < from->n; k++)
-			s[k] = source(d, &from->vec[k], T_B32, 4);
-		uint32_t dst = target(d, to, w, false);
-		if (from->n == 2) {
-			emit3(d,
-				part == 4   ? "pack_b32"
-				: part == 2 ? "pack_b16"
-					    : "pack_b8",
-				dst, s[0], s[1], NONE);
-			return;
-		}
-		uint32_t lo = temp(d, 4), hi = temp(d, 4);
-		emit3(d, part == 2 ? "pack_b16" : "pack_b8", lo, s[0], s[1], NONE);
-		emit3(d, part == 2 ? "pack_b16" : "pack_b8", hi, s[2], s[3], NONE);
-		emit3(d, part == 2 ? "pack_b32" : "pack_b16", dst, lo, hi, NONE);
-		return;
-	}
-	unsigned n = to->n, part = n ? bytes / n : 0;
-	if (from->kind == OP_VEC || n < 2 || n > 4 ||
-		(n != 2 && !(bytes == 8 && part == 2) && !(bytes == 4 && part == 1))) {
-		uncover(d);
-		return;
-	}
-	uint32_t s = source(d, from, t, w);
-	if (w == 8) { /* the destination may be a register that the source is made of */
-		uint32_t lo = temp(d, 4), hi = temp(d, 4);
-		emit3(d, "lo_b32", lo, s, NONE, NONE);
-		emit3(d, "hi_b32", hi, s, NONE, NONE);
-		for (unsigned k = 0; k < n; k++) {
-			uint32_t dst = target(d, &to->vec[k], 4, false),
-				 word = (n == 2 ? k : k / 2) ? hi : lo;
-			emit3(d, n == 2 ? "mov_b32" : k & 1 ? "hi_b16" : "lo_b16", dst, word, NONE, NONE);
-		}
-		return;
-	}
-	uint32_t keep = temp(d, 4);
-	emit3(d, "mov_b32", keep, s, NONE, NONE);
-	static const char *const byte[] = {"byte0", "byte1", "byte2", "byte3"};
-	for (unsigned k = 0; k < n; k++) {
-		uint32_t dst = target(d, &to->vec[k], 4, false);
-		emit3(d, part == 1 ? byte[k] : k ? "hi_b16" : "lo_b16", dst, keep, NONE, NONE);
-	}
-}
-
-/* mov.b128: two halves of 64 bits each, packed, unpacked or copied. */
-static bool move_pair(struct decoder *d)
-{
-	const struct ptx_operand *to = &d->i->op[0], *from = &d->i->op[1];
-	uint32_t s[2], t[2];
-	if (from->kind == OP_VEC && from->n == 2) {
-		for (int k = 0; k < 2; k++)
-			s[k] = source(d, &from->vec[k], T_B64, 8);
-	} else if (from->kind == OP_VEC && from->n == 4) {
-		for (int k = 0; k < 2; k++) {
-			s[k] = temp(d, 8);
-			emit3(d, "pack_b32", s[k], source(d, &from->vec[2 * k], T_B32, 4),
-				source(d, &from->vec[2 * k + 1], T_B32, 4), NONE);
-		}
-	} else if (!pair_slots(d, from, s)) {
-		return false;
-	}
-	if (to->kind == OP_VEC && to->n == 2) {
-		for (int k = 0; k < 2; k++)
-			t[k] = target(d, &to->vec[k], 8, false);
-	} else if (to->kind == OP_VEC && to->n == 4) {
-		uint32_t keep[2] = {temp(d, 8), temp(d, 8)};
-		for (int k = 0; k < 2; k++)
-			emit3(d, "mov_b64", keep[k], s[k], NONE, NONE);
-		for (int k = 0; k < 4; k++)
-			emit3(d, k & 1 ? "hi_b32" : "lo_b32", target(d, &to->vec[k], 4, false), keep[k / 2],
-					NONE, NONE);
-		return true;
-	} else if (!pair_slots(d, to, t)) {
-		return false;
-	}
-	uint32_t keep = temp(d, 8); /* the first half written may be what the second is read from */
-	emit3(d, "mov_b64", keep, s[1], NONE, NONE);
-	emit3(d, "mov_b64", t[0], s[0], NONE, NONE);
-	emit3(d, "mov_b64", t[1], keep, NONE, NONE);
-	return true;
-}
-
-static bool move(struct decoder *d)
-{
-	if (!op_is(d, "mov"))
-		return false;
-	const struct ptx_insn *i = d->i;
-	unsigned t = i->m->types[0];
-	if (t == T_B128 && i->nop == 2 && !i->m->nmods) {
-		if (!move_pair(d))
-			uncover(d);
-		return true;
-	}
-	if (i->nop != 2 || !t || i->m->nmods || t == T_B128) {
-		uncover(d);
-		return true;
-	}
-	if (i->op[0].kind == OP_VEC || i->op[1].kind == OP_VEC) {
-		pack(d, t);
-		return true;
-	}
-	unsigned w = lane_bytes(t);
-	uint32_t s = source(d, &i->op[1], t, w), dst = target(d, &i->op[0], w, false);
-	emit3(d, t == T_PRED ? "mov_pred" : w == 8 ? "mov_b64" : "mov_b32", dst, s, NONE, NONE);
-	return true;
-}
-
 /* lop3.or.b32 d|p, a, b, c, table, q: p says whether d is not 0, or q. */
 static void lop3_test(struct decoder *d)
 {
@@ -624,5 +367,5 @@ static bool extreme(struct decoder *d)
 
 bool decode_arith(struct decoder *d)
 {
-	return move(d) || compare(d) || carry(d) || four_operands(d) || extreme(d) || plain_op(d);
+	return carry(d) || four_operands(d) || extreme(d) || plain_op(d);
 }

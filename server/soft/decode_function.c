@@ -95,7 +95,8 @@ static void instruction(struct decoder *d, uint32_t index)
 		   op_is(d, "prefetch") || op_is(d, "pmevent") || op_is(d, "createpolicy") ||
 		   op_is(d, "applypriority");
 	bool read = !i->m->unknown || lax;
-	d->plain = read && (decode_arith(d) || decode_convert(d) || decode_memory(d));
+	d->plain = read && (decode_move(d) || decode_compare(d) || decode_arith(d) || decode_convert(d) ||
+		decode_memory(d));
 	if (!d->plain && !(read && (decode_atomic(d) || decode_flow(d) || decode_warp(d) || decode_bulk(d) ||
 					   decode_cluster(d) || decode_matrix(d) || decode_wgmma(d) ||
 					   decode_video(d) || decode_texture(d))))
