@@ -57,6 +57,8 @@ struct graph_run {
 	unsigned refs, count;
 	struct work *works;
 };
+/* Of a graph as it is now, child graphs and bodies included. NULL: memory is short, or there is a cycle. */
+struct graph_run *run_make(struct graph *g);
 void run_unref(struct graph_run *r);
 struct graph_launch {
 	struct graph_run *run;
@@ -97,6 +99,11 @@ void graph_memory_unref(struct graph_memory *m);
 uint64_t graph_memory_bytes(int device, bool high);
 void graph_memory_reset(int device);
 
+/* Ways into a function about a node of that type; params must not be NULL. exec_enter: the node of an
+ * executable graph that was made from h. */
+struct guard node_enter(CUgraphNode h, CUgraphNodeType type, const void *params, struct node **n);
+struct guard exec_enter(CUgraphExec x, CUgraphNode h, CUgraphNodeType type, const void *params,
+	struct node **n, struct graph_exec **exec);
 /* The node of an executable graph that was made from that node. */
 struct node *exec_node(struct graph_exec *x, CUgraphNode original);
 void exec_changed(struct graph_exec *x);

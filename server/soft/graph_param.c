@@ -1,16 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Parameters of nodes: telling and changing them, in a graph and in its executable form.
+/* Parameters of nodes: telling and changing them, in a graph and in its executable form, by kind. Kernels'
+ * are in graph_param_kernel.c, those of copies and fills in graph_param_copy.c.
  *
  * Thread rule: see state.h. */
-#include <stdlib.h>
 #include <string.h>
-#include "server/soft/allocation.h"
-#include "server/soft/engine.h"
 #include "server/soft/event.h"
 #include "server/soft/graph.h"
-#include "server/soft/module.h"
 
-static struct guard enter_node(CUgraphNode h, CUgraphNodeType type, const void *params, struct node **n)
+struct guard node_enter(CUgraphNode h, CUgraphNodeType type, const void *params, struct node **n)
 {
 	struct guard g = enter();
 	if (g.error)
@@ -23,8 +20,7 @@ static struct guard enter_node(CUgraphNode h, CUgraphNodeType type, const void *
 	return g;
 }
 
-/* The node of an executable graph that came from `h`. */
-static struct guard enter_exec(CUgraphExec x, CUgraphNode h, CUgraphNodeType type, const void *params,
+struct guard exec_enter(CUgraphExec x, CUgraphNode h, CUgraphNodeType type, const void *params,
 	struct node **n, struct graph_exec **exec)
 {
 	struct guard g = enter();
@@ -39,241 +35,12 @@ static struct guard enter_exec(CUgraphExec x, CUgraphNode h, CUgraphNodeType typ
 	return g;
 }
 
-/* ---- kernels */
-
-CUresult cuGraphKernelNodeGetParams_v2(CUgraphNode h, CUDA_KERNEL_NODE_PARAMS *p)
-{
-	struct node *n;
-	guarded g = enter_node(h, CU_GRAPH_NODE_TYPE_KERNEL, p, &n);
-	if (g.error)
-		return g.error;
-	const struct work_kernel *k = &n->work.kernel;
-	const struct engine_function_info *info = engine_function_info(k->function->code);
-	if (!n->pointers) {
-		n->pointers = calloc((size_t)info->nparams + 1, sizeof *n->pointers);
-		if (!n->pointers)
-			return CUDA_ERROR_OUT_OF_MEMORY;
-		for (unsigned i = 0; i < info->nparams; i++)
-			n->pointers[i] = (char *)k->params + info->params[i].offset;
-	}
-	*p = (CUDA_KERNEL_NODE_PARAMS){
-		.func = HANDLE(k->function),
-		.gridDimX = k->grid[0],
-		.gridDimY = k->grid[1],
-		.gridDimZ = k->grid[2],
-		.blockDimX = k->block[0],
-		.blockDimY = k->block[1],
-		.blockDimZ = k->block[2],
-		.sharedMemBytes = (unsigned)k->shared,
-		.kernelParams = n->pointers,
-		.kern = k->function->kernel ? HANDLE(k->function->kernel) : NULL,
-		.ctx = n->work.context ? HANDLE(n->work.context) : n->context,
-	};
-	return CUDA_SUCCESS;
-}
-
-CUresult cuGraphKernelNodeGetParams(CUgraphNode h, CUDA_KERNEL_NODE_PARAMS_v1 *p)
-{
-	CUDA_KERNEL_NODE_PARAMS q;
-	CUresult r = p ? cuGraphKernelNodeGetParams_v2(h, &q) : CUDA_ERROR_INVALID_VALUE;
-	if (!r)
-		memcpy(p, &q, sizeof *p);
-	return r;
-}
-
-/* The new parameters may point into the node's own old ones: work is made before the old is dropped. */
-static CUresult kernel_change(struct node *n, const CUDA_KERNEL_NODE_PARAMS *p)
-{
-	CUresult why = CUDA_SUCCESS;
-	struct work w;
-	struct context *c = n->work.context ? n->work.context : context_current(&why);
-	if (!p->func && !p->kern)
-		return CUDA_ERROR_INVALID_HANDLE;
-	CUresult r = kernel_work(p, c, &w);
-	if (r)
-		return r;
-	w.kernel.cooperative = n->work.kernel.cooperative;
-	w.kernel.priority = n->work.kernel.priority;
-	node_set(n, &w);
-	return CUDA_SUCCESS;
-}
-
-CUresult cuGraphKernelNodeSetParams_v2(CUgraphNode h, const CUDA_KERNEL_NODE_PARAMS *p)
-{
-	struct node *n;
-	guarded g = enter_node(h, CU_GRAPH_NODE_TYPE_KERNEL, p, &n);
-	return g.error ? g.error : kernel_change(n, p);
-}
-
-CUresult cuGraphExecKernelNodeSetParams_v2(CUgraphExec x, CUgraphNode h, const CUDA_KERNEL_NODE_PARAMS *p)
-{
-	struct node *n;
-	struct graph_exec *exec;
-	guarded g = enter_exec(x, h, CU_GRAPH_NODE_TYPE_KERNEL, p, &n, &exec);
-	if (g.error)
-		return g.error;
-	exec_changed(exec);
-	return kernel_change(n, p);
-}
-
-static CUDA_KERNEL_NODE_PARAMS widen(const CUDA_KERNEL_NODE_PARAMS_v1 *p)
-{
-	CUDA_KERNEL_NODE_PARAMS q = {0};
-	memcpy(&q, p, sizeof *p);
-	return q;
-}
-
-CUresult cuGraphKernelNodeSetParams(CUgraphNode h, const CUDA_KERNEL_NODE_PARAMS_v1 *p)
-{
-	if (!p)
-		return CUDA_ERROR_INVALID_VALUE;
-	CUDA_KERNEL_NODE_PARAMS q = widen(p);
-	return cuGraphKernelNodeSetParams_v2(h, &q);
-}
-
-CUresult cuGraphExecKernelNodeSetParams(CUgraphExec x, CUgraphNode h, const CUDA_KERNEL_NODE_PARAMS_v1 *p)
-{
-	if (!p)
-		return CUDA_ERROR_INVALID_VALUE;
-	CUDA_KERNEL_NODE_PARAMS q = widen(p);
-	return cuGraphExecKernelNodeSetParams_v2(x, h, &q);
-}
-
-/* ---- copies */
-
-/* A captured copy is told as what it touches. */
-static void side(uint64_t p, CUmemorytype *type, const void **host, CUdeviceptr *device)
-{
-	struct allocation a;
-	bool known = allocation_find(p, &a) && a.kind != ALLOCATION_PINNED && a.kind != ALLOCATION_REGISTERED;
-	*type = known ? CU_MEMORYTYPE_DEVICE : CU_MEMORYTYPE_HOST;
-	*host = known ? NULL : (const void *)(uintptr_t)p;
-	*device = known ? p : 0;
-}
-
-CUresult cuGraphMemcpyNodeGetParams(CUgraphNode h, CUDA_MEMCPY3D *p)
-{
-	struct node *n;
-	guarded g = enter_node(h, CU_GRAPH_NODE_TYPE_MEMCPY, p, &n);
-	if (g.error)
-		return g.error;
-	if (n->has_copy) {
-		*p = n->copy;
-		return CUDA_SUCCESS;
-	}
-	const struct work_copy *k = &n->work.copy;
-	const void *to = NULL;
-	*p = (CUDA_MEMCPY3D){.srcPitch = k->src_pitch,
-		.srcHeight = k->src_pitch ? k->src_slice / k->src_pitch : 0,
-		.dstPitch = k->dst_pitch,
-		.dstHeight = k->dst_pitch ? k->dst_slice / k->dst_pitch : 0,
-		.WidthInBytes = k->width,
-		.Height = k->height,
-		.Depth = k->depth};
-	side((uintptr_t)k->src, &p->srcMemoryType, &p->srcHost, &p->srcDevice);
-	side((uintptr_t)k->dst, &p->dstMemoryType, &to, &p->dstDevice);
-	p->dstHost = (void *)(uintptr_t)to;
-	return CUDA_SUCCESS;
-}
-
-static CUresult copy_change(struct node *n, const CUDA_MEMCPY3D *p)
-{
-	struct work w;
-	CUresult r = copy_work(p, &w);
-	if (r)
-		return r;
-	node_set(n, &w);
-	n->has_copy = true;
-	n->copy = *p;
-	return CUDA_SUCCESS;
-}
-
-CUresult cuGraphMemcpyNodeSetParams(CUgraphNode h, const CUDA_MEMCPY3D *p)
-{
-	struct node *n;
-	guarded g = enter_node(h, CU_GRAPH_NODE_TYPE_MEMCPY, p, &n);
-	return g.error ? g.error : copy_change(n, p);
-}
-
-static bool from_host(const CUDA_MEMCPY3D *c)
-{
-	return c->srcMemoryType == CU_MEMORYTYPE_HOST;
-}
-
-static bool to_host(const CUDA_MEMCPY3D *c)
-{
-	return c->dstMemoryType == CU_MEMORYTYPE_HOST;
-}
-
-CUresult cuGraphExecMemcpyNodeSetParams(
-	CUgraphExec x, CUgraphNode h, const CUDA_MEMCPY3D *p, CUcontext context)
-{
-	struct node *n;
-	struct graph_exec *exec;
-	guarded g = enter_exec(x, h, CU_GRAPH_NODE_TYPE_MEMCPY, p, &n, &exec);
-	if (g.error)
-		return g.error;
-	(void)context;
-	/* Both sides stay on the side of the bus that they were on. */
-	CUDA_MEMCPY3D was = n->copy;
-	if (n->has_copy && (from_host(&was) != from_host(p) || to_host(&was) != to_host(p)))
-		return CUDA_ERROR_INVALID_VALUE;
-	exec_changed(exec);
-	return copy_change(n, p);
-}
-
-/* ---- fills */
-
-CUresult cuGraphMemsetNodeGetParams(CUgraphNode h, CUDA_MEMSET_NODE_PARAMS *p)
-{
-	struct node *n;
-	guarded g = enter_node(h, CU_GRAPH_NODE_TYPE_MEMSET, p, &n);
-	if (g.error)
-		return g.error;
-	const struct work_set *k = &n->work.set;
-	*p = (CUDA_MEMSET_NODE_PARAMS){
-		(uintptr_t)k->dst, k->pitch, k->value, k->element, k->width, k->height};
-	return CUDA_SUCCESS;
-}
-
-static CUresult set_change(struct node *n, const CUDA_MEMSET_NODE_PARAMS *p)
-{
-	struct work w;
-	CUresult r = set_work(p, &w);
-	if (!r)
-		node_set(n, &w);
-	return r;
-}
-
-CUresult cuGraphMemsetNodeSetParams(CUgraphNode h, const CUDA_MEMSET_NODE_PARAMS *p)
-{
-	struct node *n;
-	guarded g = enter_node(h, CU_GRAPH_NODE_TYPE_MEMSET, p, &n);
-	return g.error ? g.error : set_change(n, p);
-}
-
-CUresult cuGraphExecMemsetNodeSetParams(
-	CUgraphExec x, CUgraphNode h, const CUDA_MEMSET_NODE_PARAMS *p, CUcontext context)
-{
-	struct node *n;
-	struct graph_exec *exec;
-	guarded g = enter_exec(x, h, CU_GRAPH_NODE_TYPE_MEMSET, p, &n, &exec);
-	if (g.error)
-		return g.error;
-	(void)context;
-	/* In what was made of a graph a fill keeps its dimensions. */
-	if ((p->height > 1) != (n->work.set.height > 1))
-		return CUDA_ERROR_INVALID_VALUE;
-	exec_changed(exec);
-	return set_change(n, p);
-}
-
 /* ---- host functions */
 
 CUresult cuGraphHostNodeGetParams(CUgraphNode h, CUDA_HOST_NODE_PARAMS *p)
 {
 	struct node *n;
-	guarded g = enter_node(h, CU_GRAPH_NODE_TYPE_HOST, p, &n);
+	guarded g = node_enter(h, CU_GRAPH_NODE_TYPE_HOST, p, &n);
 	if (!g.error)
 		*p = (CUDA_HOST_NODE_PARAMS){n->work.host.fn, n->work.host.data};
 	return g.error;
@@ -290,7 +57,7 @@ static CUresult host_change(struct node *n, const CUDA_HOST_NODE_PARAMS *p)
 CUresult cuGraphHostNodeSetParams(CUgraphNode h, const CUDA_HOST_NODE_PARAMS *p)
 {
 	struct node *n;
-	guarded g = enter_node(h, CU_GRAPH_NODE_TYPE_HOST, p, &n);
+	guarded g = node_enter(h, CU_GRAPH_NODE_TYPE_HOST, p, &n);
 	return g.error ? g.error : host_change(n, p);
 }
 
@@ -298,7 +65,7 @@ CUresult cuGraphExecHostNodeSetParams(CUgraphExec x, CUgraphNode h, const CUDA_H
 {
 	struct node *n;
 	struct graph_exec *exec;
-	guarded g = enter_exec(x, h, CU_GRAPH_NODE_TYPE_HOST, p, &n, &exec);
+	guarded g = exec_enter(x, h, CU_GRAPH_NODE_TYPE_HOST, p, &n, &exec);
 	if (g.error)
 		return g.error;
 	exec_changed(exec);
@@ -321,7 +88,7 @@ static CUresult event_change(struct node *n, CUevent event)
 static CUresult event_tell(CUgraphNode h, CUgraphNodeType type, CUevent *out)
 {
 	struct node *n;
-	guarded g = enter_node(h, type, out, &n);
+	guarded g = node_enter(h, type, out, &n);
 	if (!g.error)
 		*out = HANDLE(n->work.event.event);
 	return g.error;
@@ -330,7 +97,7 @@ static CUresult event_tell(CUgraphNode h, CUgraphNodeType type, CUevent *out)
 static CUresult event_give(CUgraphNode h, CUgraphNodeType type, CUevent event)
 {
 	struct node *n;
-	guarded g = enter_node(h, type, &event, &n);
+	guarded g = node_enter(h, type, &event, &n);
 	return g.error ? g.error : event_change(n, event);
 }
 
@@ -338,7 +105,7 @@ static CUresult event_exec(CUgraphExec x, CUgraphNode h, CUgraphNodeType type, C
 {
 	struct node *n;
 	struct graph_exec *exec;
-	guarded g = enter_exec(x, h, type, &event, &n, &exec);
+	guarded g = exec_enter(x, h, type, &event, &n, &exec);
 	if (g.error)
 		return g.error;
 	exec_changed(exec);
@@ -375,7 +142,7 @@ CUresult cuGraphExecEventWaitNodeSetEvent(CUgraphExec x, CUgraphNode h, CUevent 
 CUresult cuGraphBatchMemOpNodeGetParams(CUgraphNode h, CUDA_BATCH_MEM_OP_NODE_PARAMS *p)
 {
 	struct node *n;
-	guarded g = enter_node(h, CU_GRAPH_NODE_TYPE_BATCH_MEM_OP, p, &n);
+	guarded g = node_enter(h, CU_GRAPH_NODE_TYPE_BATCH_MEM_OP, p, &n);
 	if (!g.error)
 		*p = (CUDA_BATCH_MEM_OP_NODE_PARAMS){n->context, n->work.memops.count, n->work.memops.ops, 0};
 	return g.error;
@@ -395,7 +162,7 @@ static CUresult memop_change(struct node *n, const CUDA_BATCH_MEM_OP_NODE_PARAMS
 CUresult cuGraphBatchMemOpNodeSetParams(CUgraphNode h, const CUDA_BATCH_MEM_OP_NODE_PARAMS *p)
 {
 	struct node *n;
-	guarded g = enter_node(h, CU_GRAPH_NODE_TYPE_BATCH_MEM_OP, p, &n);
+	guarded g = node_enter(h, CU_GRAPH_NODE_TYPE_BATCH_MEM_OP, p, &n);
 	return g.error ? g.error : memop_change(n, p);
 }
 
@@ -404,7 +171,7 @@ CUresult cuGraphExecBatchMemOpNodeSetParams(
 {
 	struct node *n;
 	struct graph_exec *exec;
-	guarded g = enter_exec(x, h, CU_GRAPH_NODE_TYPE_BATCH_MEM_OP, p, &n, &exec);
+	guarded g = exec_enter(x, h, CU_GRAPH_NODE_TYPE_BATCH_MEM_OP, p, &n, &exec);
 	if (g.error)
 		return g.error;
 	exec_changed(exec);
@@ -414,7 +181,7 @@ CUresult cuGraphExecBatchMemOpNodeSetParams(
 CUresult cuGraphMemAllocNodeGetParams(CUgraphNode h, CUDA_MEM_ALLOC_NODE_PARAMS *p)
 {
 	struct node *n;
-	guarded g = enter_node(h, CU_GRAPH_NODE_TYPE_MEM_ALLOC, p, &n);
+	guarded g = node_enter(h, CU_GRAPH_NODE_TYPE_MEM_ALLOC, p, &n);
 	if (g.error)
 		return g.error;
 	*p = (CUDA_MEM_ALLOC_NODE_PARAMS){.bytesize = n->work.alloc.bytes, .dptr = n->work.alloc.p};
@@ -426,7 +193,7 @@ CUresult cuGraphMemAllocNodeGetParams(CUgraphNode h, CUDA_MEM_ALLOC_NODE_PARAMS 
 CUresult cuGraphMemFreeNodeGetParams(CUgraphNode h, CUdeviceptr *p)
 {
 	struct node *n;
-	guarded g = enter_node(h, CU_GRAPH_NODE_TYPE_MEM_FREE, p, &n);
+	guarded g = node_enter(h, CU_GRAPH_NODE_TYPE_MEM_FREE, p, &n);
 	if (!g.error)
 		*p = n->work.alloc.p;
 	return g.error;
@@ -435,7 +202,7 @@ CUresult cuGraphMemFreeNodeGetParams(CUgraphNode h, CUdeviceptr *p)
 CUresult cuGraphChildGraphNodeGetGraph(CUgraphNode h, CUgraph *out)
 {
 	struct node *n;
-	guarded g = enter_node(h, CU_GRAPH_NODE_TYPE_GRAPH, out, &n);
+	guarded g = node_enter(h, CU_GRAPH_NODE_TYPE_GRAPH, out, &n);
 	if (!g.error)
 		*out = HANDLE(n->work.child.graph);
 	return g.error;
