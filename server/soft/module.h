@@ -67,6 +67,10 @@ struct function *module_function(struct module *m, const struct engine_function 
 struct function *function_named(CUfunction handle, struct context *c, CUresult *why);
 /* The library's module in that context. */
 struct module *library_instance(struct library *l, struct context *c, CUresult *why);
+/* An instance, of whatever context. */
+struct module *library_any(struct library *l, CUresult *why);
+/* The library's kernel of that name, which its code has, made on first use. NULL: memory is short. */
+struct kernel *kernel_named(struct library *l, const char *name);
 struct function *kernel_function(struct kernel *k, struct context *c, CUresult *why);
 /* The attribute as cuFuncGetAttribute tells it. */
 CUresult function_attribute(const struct engine_function *code, const struct function_settings *s,
