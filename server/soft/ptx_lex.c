@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { INVALID_PTX = 218, NUMBER_MAX = 64 };
+enum { NUMBER_MAX = 64 };
 
 static bool name_char(char c)
 {

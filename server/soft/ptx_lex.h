@@ -19,6 +19,8 @@ struct token {
 	uint64_t value; /* TK_INT; bits of a float */
 };
 
+enum { INVALID_PTX = 218 }; /* for lex_fail: the error codes are the API's */
+
 struct lexer {
 	const char *p, *end;
 	uint32_t line;

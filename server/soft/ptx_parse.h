@@ -64,6 +64,12 @@ void parse_variables(struct parser *p, bool is_extern, bool visible, bool weak, 
 /* One parameter of a function, without the comma. */
 struct ptx_var *parse_param(struct parser *p);
 void parse_body(struct parser *p);
+/* The mnemonic of those n bytes; NULL: memory is short. */
+const struct ptx_mnem *parse_mnemonic(struct parser *p, const char *s, size_t n);
+/* Operands must be at their final places, since labels are filled in later. */
+void parse_operand(struct parser *p, struct ptx_operand *o);
+/* The use of a label that is not defined yet, in an operand or a slot of a jump table. */
+void parse_label_later(struct parser *p, const struct token *t, struct ptx_operand *op, uint32_t *slot);
 /* .loc and .file, to the end of the line. */
 void parse_position(struct parser *p);
 void parse_skip_section(struct parser *p);

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { INVALID_PTX = 218, MAX_TARGET = 1000, UNSUPPORTED_PTX_VERSION = 222, OUT_OF_MEMORY = 2 };
+enum { MAX_TARGET = 1000, UNSUPPORTED_PTX_VERSION = 222, OUT_OF_MEMORY = 2 };
 
 /* .section name { ... } */
 void parse_skip_section(struct parser *p)

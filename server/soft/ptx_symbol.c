@@ -6,7 +6,7 @@
 #include <ctype.h>
 #include <string.h>
 
-enum { OUT_OF_MEMORY = 2, INVALID_PTX = 218, FAMILY_DIGITS = 7 };
+enum { OUT_OF_MEMORY = 2, FAMILY_DIGITS = 7 };
 
 void *parse_alloc(struct parser *p, size_t n)
 {

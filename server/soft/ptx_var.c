@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { INVALID_PTX = 218, ALIGN_MAX = 1 << 16 };
+enum { ALIGN_MAX = 1 << 16 };
 
 static unsigned space_find(const struct lexer *l)
 {
