@@ -7,7 +7,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include "wire/cuda_types.h"
+#include "server/soft/jit.h"
 
 #define IMAGE_TEXTS 256 /* texts that one image may be linked from */
 #define IMAGE_BYTES (64u << 20) /* of all texts of an image, unpacked; a second or two of reading */
@@ -19,28 +19,6 @@ struct image {
 	char *text[IMAGE_TEXTS]; /* owned, each ended by a NUL */
 	size_t size[IMAGE_TEXTS];
 };
-
-/* Where a load tells the caller what went wrong: the JIT options. */
-struct jit {
-	char *error, *info; /* the caller's buffers; NULL: none */
-	size_t error_size, info_size;
-	void **error_count, **info_count; /* where the number of bytes written goes */
-	float *wall_time; /* where the milliseconds spent go */
-	const char *input; /* the linker's name of what is read; NULL: none */
-	uint64_t begun, spent; /* nanoseconds: when the work under way began, what went before */
-};
-
-/* Reads the options; CUDA_ERROR_INVALID_VALUE for unknown ones. */
-CUresult jit_read(struct jit *j, unsigned n, const CUjit_option *options, void **values);
-/* Work begins, for the wall time; jit_read does that, too. */
-void jit_begin(struct jit *j);
-/* Writes a line to the error log, as printf does. */
-void jit_error(struct jit *j, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-/* The same of a text that is wrong in that line, as the compiler in a driver writes it. The words are
- * ours. */
-void jit_wrong(struct jit *j, unsigned long line, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
-/* Work ends: fills in what the caller learns of the logs' sizes and of the time. */
-void jit_end(struct jit *j);
 
 /* Takes an image apart. `size` 0: as long as its own headers say. The presented compute capability picks
  * among several PTX texts. */
