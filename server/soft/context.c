@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Contexts: the stack of each thread, primary contexts, creation and death.
+/* Contexts: which one is meant, creation and death, primary contexts. The stacks of threads are in
+ * context_stack.c.
  *
  * Thread rule: see state.h. A context's death waits for its work with the lock given away; it is out of reach
  * by then. */
@@ -69,15 +70,9 @@ struct context *context_named(CUcontext handle, CUresult *why)
 	return NULL;
 }
 
-static uint64_t top(void)
-{
-	const struct thread *t = thread_self();
-	return t->depth ? t->stack[t->depth - 1] : 0;
-}
-
 struct context *context_current(CUresult *why)
 {
-	uint64_t h = top();
+	uint64_t h = context_top();
 	if (h)
 		return context_named((CUcontext)(uintptr_t)h, why);
 	*why = CUDA_ERROR_INVALID_CONTEXT;
@@ -148,128 +143,6 @@ static void context_empty(struct context *c)
 		allocation_remove(a.base);
 }
 
-/* ---- the stack */
-
-/* A place on a thread's stack is taken, or given back. */
-static void count_place(uint64_t h, unsigned by)
-{
-	struct context *c = object_find((void *)(uintptr_t)h, KIND_CONTEXT);
-	if (c)
-		c->stacked += by;
-}
-
-static void stack_push(struct thread *t, uint64_t h)
-{
-	t->stack[t->depth++] = h;
-	count_place(h, 1);
-}
-
-static uint64_t stack_pop(struct thread *t)
-{
-	uint64_t h = t->stack[--t->depth];
-	count_place(h, -1u);
-	return h;
-}
-
-void context_thread_ended(struct thread *t)
-{
-	while (t->depth)
-		stack_pop(t);
-}
-
-CUresult cuCtxGetCurrent(CUcontext *out)
-{
-	guarded g = enter();
-	if (g.error)
-		return g.error;
-	if (!out)
-		return CUDA_ERROR_INVALID_VALUE;
-	*out = (CUcontext)(uintptr_t)top();
-	return CUDA_SUCCESS;
-}
-
-CUresult cuCtxSetCurrent(CUcontext h)
-{
-	guarded g = enter();
-	if (g.error)
-		return g.error;
-	struct thread *t = thread_self();
-	if (!h) {
-		if (t->depth)
-			stack_pop(t);
-		return CUDA_SUCCESS;
-	}
-	if (!object_find(h, KIND_CONTEXT))
-		return CUDA_ERROR_INVALID_CONTEXT;
-	if (t->depth)
-		stack_pop(t);
-	stack_push(t, (uintptr_t)h);
-	return CUDA_SUCCESS;
-}
-
-CUresult cuCtxPushCurrent_v2(CUcontext h)
-{
-	guarded g = enter();
-	if (g.error)
-		return g.error;
-	if (!h)
-		return CUDA_ERROR_INVALID_VALUE;
-	if (!object_find(h, KIND_CONTEXT))
-		return CUDA_ERROR_INVALID_CONTEXT;
-	struct thread *t = thread_self();
-	if (t->depth == THREAD_STACK)
-		return CUDA_ERROR_OUT_OF_MEMORY;
-	stack_push(t, (uintptr_t)h);
-	return CUDA_SUCCESS;
-}
-
-CUresult cuCtxPopCurrent_v2(CUcontext *out)
-{
-	guarded g = enter();
-	if (g.error)
-		return g.error;
-	struct thread *t = thread_self();
-	if (!t->depth)
-		return CUDA_ERROR_INVALID_CONTEXT;
-	uint64_t h = stack_pop(t);
-	if (out)
-		*out = (CUcontext)(uintptr_t)h;
-	return CUDA_SUCCESS;
-}
-
-/* The first version is of a time when a context was one thread's at a time. */
-static CUresult floating(CUcontext h)
-{
-	guarded g = enter();
-	if (g.error)
-		return g.error;
-	const struct context *c = object_find(h, KIND_CONTEXT);
-	return c && c->stacked ? CUDA_ERROR_INVALID_CONTEXT : CUDA_SUCCESS;
-}
-CUresult cuCtxPushCurrent(CUcontext h)
-{
-	CUresult r = floating(h);
-	return r ? r : cuCtxPushCurrent_v2(h);
-}
-/* The first version leaves a context that somebody has attached to. */
-CUresult cuCtxPopCurrent(CUcontext *out)
-{
-	CUcontext now;
-	CUresult r = cuCtxGetCurrent(&now);
-	if (r)
-		return r;
-	{
-		guarded g = enter();
-		const struct context *c = object_find(now, KIND_CONTEXT);
-		if (c && !c->primary && c->retains > 1) {
-			if (out)
-				*out = now;
-			return CUDA_SUCCESS;
-		}
-	}
-	return cuCtxPopCurrent_v2(out);
-}
-
 /* ---- life */
 
 static bool flags_valid(unsigned flags)
@@ -298,7 +171,7 @@ CUresult cuCtxCreate_v2(CUcontext *out, unsigned flags, CUdevice device)
 	c->retains = 1;
 	c->active = true;
 	context_reset(c);
-	stack_push(t, c->object.handle);
+	context_push(t, c->object.handle);
 	*out = HANDLE(c);
 	return CUDA_SUCCESS;
 }
@@ -337,7 +210,7 @@ static CUresult context_end(struct guard *g, struct context *c)
 	object_ref(c);
 	struct thread *t = thread_self();
 	if (t->depth && t->stack[t->depth - 1] == c->object.handle && !c->primary)
-		stack_pop(t);
+		context_pop(t);
 	context_empty(c);
 	if (c->primary)
 		c->flags = CU_CTX_SCHED_AUTO;

@@ -36,6 +36,15 @@ struct context *context_named(CUcontext handle, CUresult *why);
  * but 800 is answered. */
 CUresult context_allowed(void);
 
+/* The handle on top of the calling thread's stack, 0: none. It may be of a context that is gone. */
+static inline uint64_t context_top(void)
+{
+	const struct thread *t = thread_self();
+	return t->depth ? t->stack[t->depth - 1] : 0;
+}
+/* There must be room on that stack, or something. Under the lock. */
+void context_push(struct thread *t, uint64_t h);
+uint64_t context_pop(struct thread *t);
 /* The calling thread ends: its stack goes. Under the lock. */
 void context_thread_ended(struct thread *t);
 
