@@ -10,6 +10,7 @@
 #define REGISTERS_MULTIPROCESSOR 65536u
 #define THREADS_BLOCK 1024u
 #define GRANULARITY (2u << 20) /* of virtual memory management */
+#define PCI_DOMAIN 0xffff /* no such one exists */
 #define TEXTURE_ALIGNMENT 512
 #define TEXTURE_PITCH_ALIGNMENT 32
 

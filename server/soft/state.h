@@ -99,6 +99,10 @@ void guard_leave(struct guard *g);
 
 /* Takes what CUDA_VISIBLE_DEVICES leaves of the devices (device.c). Inside state_init. */
 void devices_choose(void);
+static inline bool device_valid(CUdevice d)
+{
+	return d >= 0 && d < soft.devices;
+}
 /* The ordinal of a device by its number on the machine; -1: not seen. */
 CUdevice device_at(int place);
 
@@ -107,5 +111,5 @@ struct guard enter(void);
 /* Initialises on first use. */
 CUresult state_init(void);
 uint64_t now_ns(void);
-/* Logs once per name and returns CUDA_ERROR_NOT_SUPPORTED. */
+/* unsupported.c: logs once per name and returns CUDA_ERROR_NOT_SUPPORTED. */
 CUresult soft_unsupported(const char *name);
