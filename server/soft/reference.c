@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Texture and surface references: variables of a module that the program binds to memory. What is bound is an
  * object like any other (texture.c), made anew when the reference changes; its handle stands in the variable,
- * where kernels find it.
+ * where kernels find it. How it is read, and questions, are in reference_mode.c.
  *
  * Thread rule: see state.h. */
 #include "server/soft/reference.h"
 #include <stdlib.h>
-#include <string.h>
 #include "server/soft/array.h"
 #include "server/soft/context.h"
 #include "server/soft/engine.h"
@@ -15,19 +14,6 @@
 
 #define ALIGN 512u /* of linear memory, as cuDeviceGetAttribute tells it */
 
-struct reference {
-	struct object object;
-	const struct module *module; /* NULL: made by cuTexRefCreate */
-	struct reference *next;
-	bool surface;
-	uint64_t *cell; /* NULL: no kernel has it */
-	uint64_t bound; /* the object, 0: none */
-	CUarray_format format;
-	int channels;
-	CUDA_TEXTURE_DESC texture;
-	CUDA_RESOURCE_DESC resource; /* resType says what, when there is something */
-	bool has;
-};
 static struct reference *all;
 
 static void reference_finish(struct object *o)
@@ -82,8 +68,7 @@ void references_drop(const struct module *m)
 	}
 }
 
-/* What was changed is seen by the next launch. */
-static CUresult bind(struct reference *r)
+CUresult reference_bind(struct reference *r)
 {
 	CUtexObject object = 0;
 	if (!r->has)
@@ -99,8 +84,7 @@ static CUresult bind(struct reference *r)
 	return CUDA_SUCCESS;
 }
 
-/* In, with the reference. */
-static struct guard enter_reference(const void *h, bool surface, struct reference **r)
+struct guard reference_enter(const void *h, bool surface, struct reference **r)
 {
 	struct guard g = enter_healthy();
 	if (g.error)
@@ -165,7 +149,7 @@ CUresult cuTexRefCreate(CUtexref *out)
 CUresult cuTexRefDestroy(CUtexref h)
 {
 	struct reference *r;
-	guarded g = enter_reference(h, false, &r);
+	guarded g = reference_enter(h, false, &r);
 	if (g.error)
 		return g.error;
 	if (r->module)
@@ -189,7 +173,7 @@ static CUresult array_bind(struct reference *r, CUarray h, bool override)
 		r->format = a->format;
 		r->channels = (int)a->channels;
 	}
-	CUresult e = bind(r);
+	CUresult e = reference_bind(r);
 	if (e) {
 		before.next = r->next;
 		*r = before;
@@ -200,7 +184,7 @@ static CUresult array_bind(struct reference *r, CUarray h, bool override)
 CUresult cuTexRefSetArray(CUtexref h, CUarray array, unsigned flags)
 {
 	struct reference *r;
-	guarded g = enter_reference(h, false, &r);
+	guarded g = reference_enter(h, false, &r);
 	if (g.error)
 		return g.error;
 	if (flags & ~(unsigned)CU_TRSA_OVERRIDE_FORMAT)
@@ -211,7 +195,7 @@ CUresult cuTexRefSetArray(CUtexref h, CUarray array, unsigned flags)
 CUresult cuSurfRefSetArray(CUsurfref h, CUarray array, unsigned flags)
 {
 	struct reference *r;
-	guarded g = enter_reference(h, true, &r);
+	guarded g = reference_enter(h, true, &r);
 	if (g.error)
 		return g.error;
 	const struct array *a = object_find(array, KIND_ARRAY);
@@ -226,7 +210,7 @@ static CUresult memory_bind(struct reference *r, const CUDA_RESOURCE_DESC *resou
 	bool had = r->has;
 	r->resource = *resource;
 	r->has = true;
-	CUresult e = bind(r);
+	CUresult e = reference_bind(r);
 	if (e) {
 		r->resource = before;
 		r->has = had;
@@ -237,7 +221,7 @@ static CUresult memory_bind(struct reference *r, const CUDA_RESOURCE_DESC *resou
 CUresult cuTexRefSetMipmappedArray(CUtexref h, CUmipmappedArray array, unsigned flags)
 {
 	struct reference *r;
-	guarded g = enter_reference(h, false, &r);
+	guarded g = reference_enter(h, false, &r);
 	if (g.error)
 		return g.error;
 	if (flags != CU_TRSA_OVERRIDE_FORMAT)
@@ -250,7 +234,7 @@ CUresult cuTexRefSetMipmappedArray(CUtexref h, CUmipmappedArray array, unsigned 
 CUresult cuTexRefSetAddress_v2(size_t *offset, CUtexref h, CUdeviceptr p, size_t bytes)
 {
 	struct reference *r;
-	guarded g = enter_reference(h, false, &r);
+	guarded g = reference_enter(h, false, &r);
 	if (g.error)
 		return g.error;
 	size_t over = p % ALIGN;
@@ -270,7 +254,7 @@ CUresult cuTexRefSetAddress_v2(size_t *offset, CUtexref h, CUdeviceptr p, size_t
 CUresult cuTexRefSetAddress2D_v3(CUtexref h, const CUDA_ARRAY_DESCRIPTOR *desc, CUdeviceptr p, size_t pitch)
 {
 	struct reference *r;
-	guarded g = enter_reference(h, false, &r);
+	guarded g = reference_enter(h, false, &r);
 	if (g.error)
 		return g.error;
 	if (!desc || p % ALIGN || pitch % 32)
@@ -287,234 +271,4 @@ CUresult cuTexRefSetAddress2D_v3(CUtexref h, const CUDA_ARRAY_DESCRIPTOR *desc, 
 CUresult cuTexRefSetAddress2D_v2(CUtexref h, const CUDA_ARRAY_DESCRIPTOR *desc, CUdeviceptr p, size_t pitch)
 {
 	return cuTexRefSetAddress2D_v3(h, desc, p, pitch);
-}
-
-/* ---- how it is read */
-
-CUresult cuTexRefSetFormat(CUtexref h, CUarray_format format, int channels)
-{
-	struct reference *r;
-	guarded g = enter_reference(h, false, &r);
-	if (g.error)
-		return g.error;
-	/* A format that there is not is found when memory is bound. */
-	if (channels != 1 && channels != 2 && channels != 4)
-		return CUDA_ERROR_INVALID_VALUE;
-	r->format = format;
-	r->channels = channels;
-	if (r->has && r->resource.resType == CU_RESOURCE_TYPE_LINEAR) {
-		r->resource.res.linear.format = format;
-		r->resource.res.linear.numChannels = (unsigned)channels;
-		return bind(r);
-	}
-	return CUDA_SUCCESS;
-}
-
-CUresult cuTexRefSetAddressMode(CUtexref h, int dim, CUaddress_mode mode)
-{
-	struct reference *r;
-	guarded g = enter_reference(h, false, &r);
-	if (g.error)
-		return g.error;
-	if (dim < 0 || dim > 2)
-		return CUDA_ERROR_INVALID_VALUE;
-	if ((unsigned)mode > CU_TR_ADDRESS_MODE_BORDER)
-		mode = CU_TR_ADDRESS_MODE_CLAMP;
-	r->texture.addressMode[dim] = mode;
-	return bind(r);
-}
-
-CUresult cuTexRefSetFilterMode(CUtexref h, CUfilter_mode mode)
-{
-	struct reference *r;
-	guarded g = enter_reference(h, false, &r);
-	if (g.error)
-		return g.error;
-	r->texture.filterMode = mode;
-	return bind(r);
-}
-
-#define FLAGS_KNOWN                                                                                          \
-	(CU_TRSF_READ_AS_INTEGER | CU_TRSF_NORMALIZED_COORDINATES | CU_TRSF_SRGB |                           \
-		CU_TRSF_DISABLE_TRILINEAR_OPTIMIZATION | CU_TRSF_SEAMLESS_CUBEMAP)
-
-CUresult cuTexRefSetFlags(CUtexref h, unsigned flags)
-{
-	struct reference *r;
-	guarded g = enter_reference(h, false, &r);
-	if (g.error)
-		return g.error;
-	if (flags & ~(unsigned)FLAGS_KNOWN)
-		return CUDA_ERROR_INVALID_VALUE;
-	r->texture.flags = flags;
-	return bind(r);
-}
-
-CUresult cuTexRefSetMipmapFilterMode(CUtexref h, CUfilter_mode mode)
-{
-	struct reference *r;
-	guarded g = enter_reference(h, false, &r);
-	if (g.error)
-		return g.error;
-	r->texture.mipmapFilterMode = mode;
-	return CUDA_SUCCESS;
-}
-
-CUresult cuTexRefSetMipmapLevelBias(CUtexref h, float bias)
-{
-	struct reference *r;
-	guarded g = enter_reference(h, false, &r);
-	if (!g.error)
-		r->texture.mipmapLevelBias = bias;
-	return g.error;
-}
-
-CUresult cuTexRefSetMipmapLevelClamp(CUtexref h, float low, float high)
-{
-	struct reference *r;
-	guarded g = enter_reference(h, false, &r);
-	if (!g.error) {
-		r->texture.minMipmapLevelClamp = low;
-		r->texture.maxMipmapLevelClamp = high;
-	}
-	return g.error;
-}
-
-CUresult cuTexRefSetMaxAnisotropy(CUtexref h, unsigned most)
-{
-	struct reference *r;
-	guarded g = enter_reference(h, false, &r);
-	if (!g.error)
-		r->texture.maxAnisotropy = most;
-	return g.error;
-}
-
-CUresult cuTexRefSetBorderColor(CUtexref h, float *color)
-{
-	struct reference *r;
-	guarded g = enter_reference(h, false, &r);
-	if (g.error)
-		return g.error;
-	if (!color)
-		return CUDA_ERROR_INVALID_VALUE;
-	memcpy(r->texture.borderColor, color, sizeof r->texture.borderColor);
-	return bind(r);
-}
-
-/* ---- questions */
-
-CUresult cuTexRefGetAddress_v2(CUdeviceptr *out, CUtexref h)
-{
-	struct reference *r;
-	guarded g = enter_reference(h, false, &r);
-	if (g.error)
-		return g.error;
-	if (!out || !r->has)
-		return CUDA_ERROR_INVALID_VALUE;
-	switch (r->resource.resType) {
-	case CU_RESOURCE_TYPE_LINEAR: *out = r->resource.res.linear.devPtr; return CUDA_SUCCESS;
-	case CU_RESOURCE_TYPE_PITCH2D: *out = r->resource.res.pitch2D.devPtr; return CUDA_SUCCESS;
-	default: return CUDA_ERROR_INVALID_VALUE;
-	}
-}
-
-static CUresult array_of(CUarray *out, const void *h, bool surface)
-{
-	struct reference *r;
-	guarded g = enter_reference(h, surface, &r);
-	if (g.error)
-		return g.error;
-	if (!out || !r->has || r->resource.resType != CU_RESOURCE_TYPE_ARRAY)
-		return CUDA_ERROR_INVALID_VALUE;
-	*out = r->resource.res.array.hArray;
-	return CUDA_SUCCESS;
-}
-CUresult cuTexRefGetArray(CUarray *out, CUtexref h)
-{
-	return array_of(out, h, false);
-}
-CUresult cuSurfRefGetArray(CUarray *out, CUsurfref h)
-{
-	return array_of(out, h, true);
-}
-
-CUresult cuTexRefGetMipmappedArray(CUmipmappedArray *out, CUtexref h)
-{
-	struct reference *r;
-	guarded g = enter_reference(h, false, &r);
-	if (g.error)
-		return g.error;
-	if (!out || !r->has || r->resource.resType != CU_RESOURCE_TYPE_MIPMAPPED_ARRAY)
-		return CUDA_ERROR_INVALID_VALUE;
-	*out = r->resource.res.mipmap.hMipmappedArray;
-	return CUDA_SUCCESS;
-}
-
-CUresult cuTexRefGetAddressMode(CUaddress_mode *out, CUtexref h, int dim)
-{
-	struct reference *r;
-	guarded g = enter_reference(h, false, &r);
-	if (g.error)
-		return g.error;
-	if (!out || dim < 0 || dim > 2)
-		return CUDA_ERROR_INVALID_VALUE;
-	*out = r->texture.addressMode[dim];
-	return CUDA_SUCCESS;
-}
-
-CUresult cuTexRefGetFormat(CUarray_format *format, int *channels, CUtexref h)
-{
-	struct reference *r;
-	guarded g = enter_reference(h, false, &r);
-	if (g.error)
-		return g.error;
-	if (format)
-		*format = r->format;
-	if (channels)
-		*channels = r->channels;
-	return CUDA_SUCCESS;
-}
-
-#define ANSWER(call, type, value)                                                                            \
-	CUresult call(type *out, CUtexref h)                                                                 \
-	{                                                                                                    \
-		struct reference *r;                                                                         \
-		guarded g = enter_reference(h, false, &r);                                                   \
-		if (g.error)                                                                                 \
-			return g.error;                                                                      \
-		if (!out)                                                                                    \
-			return CUDA_ERROR_INVALID_VALUE;                                                     \
-		*out = (type)(value);                                                                        \
-		return CUDA_SUCCESS;                                                                         \
-	}
-
-ANSWER(cuTexRefGetFilterMode, CUfilter_mode, r->texture.filterMode)
-ANSWER(cuTexRefGetMipmapFilterMode, CUfilter_mode, r->texture.mipmapFilterMode)
-ANSWER(cuTexRefGetMipmapLevelBias, float, r->texture.mipmapLevelBias)
-ANSWER(cuTexRefGetMaxAnisotropy, int, r->texture.maxAnisotropy)
-ANSWER(cuTexRefGetFlags, unsigned, r->texture.flags)
-
-CUresult cuTexRefGetMipmapLevelClamp(float *low, float *high, CUtexref h)
-{
-	struct reference *r;
-	guarded g = enter_reference(h, false, &r);
-	if (g.error)
-		return g.error;
-	if (!low || !high)
-		return CUDA_ERROR_INVALID_VALUE;
-	*low = r->texture.minMipmapLevelClamp;
-	*high = r->texture.maxMipmapLevelClamp;
-	return CUDA_SUCCESS;
-}
-
-CUresult cuTexRefGetBorderColor(float *out, CUtexref h)
-{
-	struct reference *r;
-	guarded g = enter_reference(h, false, &r);
-	if (g.error)
-		return g.error;
-	if (!out)
-		return CUDA_ERROR_INVALID_VALUE;
-	memcpy(out, r->texture.borderColor, sizeof r->texture.borderColor);
-	return CUDA_SUCCESS;
 }
