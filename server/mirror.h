@@ -12,6 +12,8 @@ extern _Atomic unsigned mirror_count;
 /* Managed memory of the driver's. `owner`: id of the context or library with which it ends. Refused past the
  * limits, with a log line. */
 CUresult mirror_add_managed(uint64_t base, size_t size, uint64_t owner);
+/* Is all of that range in one that is kept? */
+bool mirror_holds(uint64_t p, uint64_t n);
 /* Before the reply to a call that SYNCS: memory of a range is not what was agreed on. */
 bool mirror_has_news(void);
 /* After a call that FREES, which may have ended managed memory without the program's having said so first:
