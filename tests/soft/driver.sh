@@ -16,24 +16,19 @@ case $(readelf -d "$B/lib/libscuda-soft.so") in
 esac
 cc=(${CC:-gcc} -std=gnu11 -O1 -g -Wall -Wextra "${san[@]}" -D_GNU_SOURCE -I. -I"$B/gen" -pthread)
 
-"${cc[@]}" -o "$work/table" tests/soft/driver/table.c server/soft/memory.c server/soft/shadow.c wire/log.c &&
-"${cc[@]}" -o "$work/images" tests/soft/driver/images.c server/soft/image.c wire/log.c -llz4 -lzstd &&
+"${cc[@]}" -o "$work/table" tests/soft/driver/table.c server/soft/{memory,file,reserved,shadow}.c \
+	wire/log.c &&
+"${cc[@]}" -o "$work/images" tests/soft/driver/images.c server/soft/{image,jit}.c wire/log.c -llz4 -lzstd &&
 "${cc[@]}" -o "$work/mutate_images" tests/soft/driver/mutate_images.c tests/soft/mutate.c wire/image.c \
 	"$B/lib/libscuda-soft.so" \
-	-llz4 -lzstd -Wl,-rpath,"$(cd "$B/lib" && pwd)" &&
-"${cc[@]}" -o "$work/cluster" tests/soft/driver/cluster.c "$B/lib/libscuda-soft.so" \
-	-Wl,-rpath,"$(cd "$B/lib" && pwd)" &&
-"${cc[@]}" -o "$work/linking" tests/soft/driver/linking.c "$B/lib/libscuda-soft.so" \
-	-Wl,-rpath,"$(cd "$B/lib" && pwd)" &&
-"${cc[@]}" -o "$work/limits" tests/soft/driver/limits.c "$B/lib/libscuda-soft.so" \
-	-Wl,-rpath,"$(cd "$B/lib" && pwd)" &&
-"${cc[@]}" -o "$work/shared" tests/soft/driver/shared.c "$B/lib/libscuda-soft.so" \
-	-Wl,-rpath,"$(cd "$B/lib" && pwd)" &&
-"${cc[@]}" -o "$work/features" tests/soft/driver/features.c "$B/lib/libscuda-soft.so" \
-	-Wl,-rpath,"$(cd "$B/lib" && pwd)" || exit 1
+	-llz4 -lzstd -Wl,-rpath,"$(cd "$B/lib" && pwd)" || exit 1
+for t in cluster linking limits shared memory together ends; do
+	"${cc[@]}" -o "$work/$t" "tests/soft/driver/$t.c" "$B/lib/libscuda-soft.so" \
+		-Wl,-rpath,"$(cd "$B/lib" && pwd)" || exit 1
+done
 bad=0
-for t in table images "mutate_images ${MUTATE_COUNT:-20000}" features linking limits shared cluster \
-	"cluster 7.5"
+for t in table images "mutate_images ${MUTATE_COUNT:-20000}" memory together ends linking limits shared \
+	cluster "cluster 7.5"
 do
 	# shellcheck disable=SC2086
 	timeout 100 "$work"/$t || { echo "FAIL: $t: status $?"; bad=1; }

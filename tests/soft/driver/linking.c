@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the linker takes beside PTX: host objects and archives of them, whole and damaged; and that nobody
- * waits while it reads.
+/* What the linker takes: PTX, host objects and archives of them, whole and damaged; that nobody waits while
+ * it reads; and what is told of an image that has no code.
  *
  * Thread rule: one thread adds a long text while the main thread calls. */
 #include <elf.h>
@@ -86,35 +86,43 @@ static size_t archive(char *to, const char *section, uint16_t kind)
 	return n + member(to + n, "twice.o/", one, host_object(one, section, kind, callee));
 }
 
+static char errors[256];
 static CUlinkState started(void)
 {
+	static CUjit_option o[] = {CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES};
+	static void *v[] = {errors, NULL}; /* written to as long as the link lives */
 	CUlinkState l;
-	OK(cuLinkCreate_v2(0, NULL, NULL, &l));
+	v[1] = (void *)sizeof errors;
+	OK(cuLinkCreate_v2(2, o, v, &l));
 	OK(cuLinkAddData_v2(
 		l, CU_JIT_INPUT_PTX, (void *)(uintptr_t)caller, sizeof caller, "caller", 0, NULL, NULL));
 	return l;
 }
 
-static void runs_with(CUjitInputType type, void *data, size_t size)
+/* A kernel that calls a function of another text, which is in this. */
+static void runs_with(CUjitInputType type, const void *data, size_t size)
 {
 	CUlinkState l = started();
 	CUmodule m;
 	CUfunction f;
 	CUdeviceptr p;
-	unsigned v = 0;
 	void *image;
 	size_t n;
 	IS(cuLinkComplete(l, &image, &n), CUDA_ERROR_INVALID_SOURCE);
-	OK(cuLinkAddData_v2(l, type, data, size, "library", 0, NULL, NULL));
+	CHECK(strlen(errors) > 0);
+	OK(cuLinkAddData_v2(l, type, (void *)(uintptr_t)data, size, "library", 0, NULL, NULL));
 	OK(cuLinkComplete(l, &image, &n));
-	OK(cuModuleLoadData(&m, image));
+	void *copy = malloc(n); /* the image needs nothing of the linker's */
+	CHECK(copy);
+	memcpy(copy, image, n);
 	OK(cuLinkDestroy(l));
+	OK(cuModuleLoadData(&m, copy));
+	free(copy);
 	OK(cuModuleGetFunction(&f, m, "go"));
 	OK(cuMemAlloc_v2(&p, 4));
 	OK(cuMemsetD32_v2(p, 21, 1));
 	OK(cuLaunchKernel(f, 1, 1, 1, 1, 1, 1, 0, NULL, (void *[]){&p}, NULL));
-	OK(cuMemcpyDtoH_v2(&v, p, 4));
-	CHECK(v == 42);
+	CHECK(word(p) == 42);
 	OK(cuMemFree_v2(p));
 	OK(cuModuleUnload(m));
 }
@@ -131,6 +139,7 @@ static void inputs(void)
 {
 	static char data[16384];
 	size_t n = host_object(data, "__nv_relfatbin", 1, callee);
+	runs_with(CU_JIT_INPUT_PTX, callee, sizeof callee);
 	runs_with(CU_JIT_INPUT_OBJECT, data, n);
 	n = host_object(data, ".nv_fatbin", 1, callee);
 	runs_with(CU_JIT_INPUT_OBJECT, data, n);
@@ -226,6 +235,16 @@ static void wall_time(void)
 	CHECK(strstr(log, "ptxas application ptx input, line 6; error   : ") == log);
 }
 
+static void no_code(void)
+{
+	static const uint32_t nothing[4] = {0xba55ed50u, 0x00100001u, 0, 0};
+	CUlibrary l;
+	CUkernel k;
+	OK(cuLibraryLoadData(&l, nothing, NULL, NULL, 0, NULL, NULL, 0));
+	IS(cuLibraryGetKernel(&k, l, "add"), CUDA_ERROR_NO_BINARY_FOR_GPU);
+	OK(cuLibraryUnload(l));
+}
+
 static unsigned told;
 static void listens(void *data, CUlogLevel level, char *text, size_t n)
 {
@@ -256,6 +275,7 @@ int main(void)
 	inputs();
 	unhindered();
 	wall_time();
+	no_code();
 	listener();
 	puts("PASS linking");
 	return 0;

@@ -52,3 +52,28 @@ static inline CUfunction function(const char *ptx, const char *name)
 	OK(cuModuleGetFunction(&f, m, name));
 	return f;
 }
+
+static inline unsigned word(CUdeviceptr p)
+{
+	unsigned v = 0;
+	OK(cuMemcpyDtoH_v2(&v, p, 4));
+	return v;
+}
+
+/* One thread of the kernel in add_ptx. */
+static inline void launch(CUfunction add, CUdeviceptr p, unsigned v, CUstream s)
+{
+	OK(cuLaunchKernel(add, 1, 1, 1, 1, 1, 1, 0, s, (void *[]){&p, &v}, NULL));
+}
+
+/* The engine's workers keep a little for the next kernel; what a test takes is more than that. */
+#define KEPT (256u << 10)
+
+/* What the engine keeps for kernels is taken before memory is counted. */
+static inline void warm_up(CUfunction add)
+{
+	CUdeviceptr p;
+	OK(cuMemAlloc_v2(&p, 4));
+	launch(add, p, 0, NULL);
+	OK(cuMemFree_v2(p));
+}

@@ -14,13 +14,13 @@
 #include <string.h>
 #include "tests/soft/engine/device.h"
 #include "tests/soft/engine/golden.h"
+#include "tests/soft/engine/text.h"
 
-enum { MAX_TESTS = 4096, TUPLES = 1024, IN_WORDS = 4, TEXT = 8 << 20 };
+enum { MAX_TESTS = 4096, TUPLES = 1024, IN_WORDS = 4 };
 
 static struct test tests[MAX_TESTS];
 static unsigned ntests, failures, shown = 3;
-static char *text;
-static size_t used, start[MAX_TESTS + 1];
+static size_t start[MAX_TESTS + 1];
 
 void define(const char *mnemonic, const char *types, model *m, double ulps)
 {
@@ -64,18 +64,6 @@ unsigned type_bits(const char *t)
 	while (*t && (*t < '0' || *t > '9'))
 		t++;
 	return (unsigned)atoi(t);
-}
-
-__attribute__((format(printf, 1, 2))) static void add(const char *fmt, ...)
-{
-	va_list ap;
-	va_start(ap, fmt);
-	used += (size_t)vsnprintf(text + used, TEXT - used, fmt, ap);
-	va_end(ap);
-	if (used >= TEXT) {
-		printf("text too large\n");
-		exit(1);
-	}
 }
 
 /* A literal operand is written as #value in the type list: only its text is used. */
@@ -383,11 +371,8 @@ int main(int argc, char **argv)
 			printf("%s\n", tests[k].mnemonic);
 		return 0;
 	}
-	text = malloc(TEXT);
 	if (getenv("SHOWN"))
 		shown = (unsigned)atoi(getenv("SHOWN"));
-	if (!text)
-		return 1;
 	for (unsigned k = 0; k < ntests; k++) {
 		kernel(k, &tests[k]);
 		start[k + 1] = used;
@@ -417,6 +402,5 @@ int main(int argc, char **argv)
 		covered, ntests, distinct);
 	failures += !golden_close("insn ");
 	device_close();
-	free(text);
 	return failures != 0;
 }

@@ -5,7 +5,6 @@
  *
  * Thread rule: one thread. */
 #include <math.h>
-#include <stdarg.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -14,8 +13,9 @@
 #include "server/soft/engine.h"
 #include "server/soft/memory.h"
 #include "tests/soft/engine/matrix_values.h"
+#include "tests/soft/engine/text.h"
 
-enum { LANES = 32, MAX_CASES = 256, REGS = 16, TEXT = 1 << 20, SIDE = 256 };
+enum { LANES = 32, MAX_CASES = 256, REGS = 16, SIDE = 256 };
 
 struct test {
 	char name[96];
@@ -26,18 +26,6 @@ struct test {
 };
 static struct test tests[MAX_CASES];
 static unsigned ntests;
-static char text[TEXT];
-static size_t used;
-
-__attribute__((format(printf, 1, 2))) static void add(const char *fmt, ...)
-{
-	va_list ap;
-	va_start(ap, fmt);
-	used += (size_t)vsnprintf(text + used, TEXT - used, fmt, ap);
-	va_end(ap);
-	if (used >= TEXT)
-		abort();
-}
 
 static bool quads(const struct test *t)
 {

@@ -4,15 +4,15 @@
  * compared with a scalar model. Prints how many mnemonics were covered.
  *
  * Thread rule: one thread. */
-#include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include "tests/soft/engine/device.h"
 #include "tests/soft/engine/golden.h"
+#include "tests/soft/engine/text.h"
 
-enum { TEXT = 8 << 20, MAX_TESTS = 2000, WORDS = 4, LANES = 32 };
+enum { MAX_TESTS = 2000, WORDS = 4, LANES = 32 };
 
 struct test {
 	char name[96]; /* what it covers, for messages */
@@ -23,18 +23,7 @@ struct test {
 };
 static struct test tests[MAX_TESTS];
 static unsigned ntests, covered, failures;
-static char *text;
-static size_t used, start[MAX_TESTS + 1];
-
-__attribute__((format(printf, 1, 2))) static void add(const char *fmt, ...)
-{
-	va_list ap;
-	va_start(ap, fmt);
-	used += (size_t)vsnprintf(text + used, TEXT - used, fmt, ap);
-	va_end(ap);
-	if (used >= TEXT)
-		abort();
-}
+static size_t start[MAX_TESTS + 1];
 
 static unsigned bits(const char *t)
 {
@@ -324,8 +313,7 @@ static bool check(unsigned k, uint64_t *in, uint64_t *out, uint64_t spare)
 
 int main(int argc, char **argv)
 {
-	text = malloc(TEXT);
-	if (!text || !device_open(argc > 1 ? argv[1] : NULL) || !golden_open())
+	if (!device_open(argc > 1 ? argv[1] : NULL) || !golden_open())
 		return 1;
 	define();
 	start[ntests] = used;
@@ -345,6 +333,5 @@ int main(int argc, char **argv)
 		mnemonics);
 	failures += !golden_close("memory ");
 	device_close();
-	free(text);
 	return failures != 0;
 }

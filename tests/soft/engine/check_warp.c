@@ -4,15 +4,15 @@
  * block barriers, products of matrices of which one is sparse. `check_warp text` prints the kernels.
  *
  * Thread rule: one thread. */
-#include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include "tests/soft/engine/device.h"
 #include "tests/soft/engine/golden.h"
+#include "tests/soft/engine/text.h"
 
-enum { TEXT = 1 << 20, LANES = 32, ROUNDS = 60 };
+enum { LANES = 32, ROUNDS = 60 };
 
 struct lanes {
 	uint64_t a[LANES];
@@ -24,18 +24,6 @@ struct test {
 	const char *op;
 	model *m;
 };
-
-static char text[TEXT];
-static size_t used;
-__attribute__((format(printf, 1, 2))) static void add(const char *fmt, ...)
-{
-	va_list ap;
-	va_start(ap, fmt);
-	used += (size_t)vsnprintf(text + used, TEXT - used, fmt, ap);
-	va_end(ap);
-	if (used >= TEXT)
-		abort();
-}
 
 static bool has(const char *s, const char *x)
 {

@@ -5,11 +5,11 @@
  * device_cuda.c it runs on a GPU of capability 9.0. `check_wgmma text FILE` writes the kernels.
  *
  * Thread rule: one thread. */
-#include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include "tests/soft/engine/device.h"
 #include "tests/soft/engine/matrix_values.h"
+#include "tests/soft/engine/text.h"
 
 enum {
 	THREADS = 128,
@@ -20,8 +20,7 @@ enum {
 	IMAGE_B = 32768,
 	IMAGE = IMAGE_A + IMAGE_B,
 	FRAGMENT = 128, /* words of D that a thread may have */
-	MAX_CASES = 512,
-	TEXT = 8 << 20
+	MAX_CASES = 512
 };
 
 struct test {
@@ -36,18 +35,7 @@ struct test {
 };
 static struct test tests[MAX_CASES];
 static unsigned ntests;
-static char text[TEXT];
-static size_t used, start[MAX_CASES + 1];
-
-__attribute__((format(printf, 1, 2))) static void add(const char *fmt, ...)
-{
-	va_list ap;
-	va_start(ap, fmt);
-	used += (size_t)vsnprintf(text + used, TEXT - used, fmt, ap);
-	va_end(ap);
-	if (used >= TEXT)
-		abort();
-}
+static size_t start[MAX_CASES + 1];
 
 static unsigned words(const struct test *t)
 {
