@@ -377,39 +377,11 @@ smi()
 
 torch()
 {
+	local quick=tests/device/torch_quick.py
 	serve || return
-	cat >"$log/check.py" <<-'PY'
-		import torch, time
-		t = time.time()
-		print("available", torch.cuda.is_available(), torch.cuda.device_count(),
-		      f"~{time.time() - t:.2f} s")
-		p = torch.cuda.get_device_properties(0)
-		print("properties", p.name, p.major, p.minor, p.multi_processor_count, p.total_memory)
-		torch.backends.cuda.matmul.allow_tf32 = False
-		torch.manual_seed(1)
-		a, b = torch.randn(777, 555), torch.randn(555, 888)
-		d = (a.cuda() @ b.cuda()).cpu()
-		print("matmul", float((d - a @ b).abs().max()) < 1e-3)
-		h = (a.cuda().half() @ b.cuda().half()).float().cpu()
-		print("half matmul", float((h - a @ b).abs().max()) < 0.5)
-		c = torch.nn.Conv2d(3, 16, 3).cuda()
-		x = torch.randn(2, 3, 32, 32)
-		print("convolution", float((c(x.cuda()).cpu() - c.cpu()(x)).abs().max()) < 1e-2)
-		w = torch.randn(100, 100, device="cuda", requires_grad=True)
-		(w @ w).sum().backward()
-		print("backward", bool(torch.isfinite(w.grad).all()))
-		s = torch.cuda.Stream()
-		with torch.cuda.stream(s):
-		    y = torch.arange(1000000, device="cuda").sum()
-		s.synchronize()
-		print("stream", int(y) == 499999500000)
-		all_of_them = torch.arange(100000, device="cuda")
-		sorted_ = torch.randperm(100000, device="cuda").sort().values
-		print("sort", bool((sorted_ == all_of_them).all()))
-	PY
-	step 60 torch-native python3 "$log/check.py" ||
+	step 60 torch-native python3 "$quick" ||
 		bad "torch natively: $(tail -n 1 "$results/torch-native.log")"
-	step 90 torch-mount bash -c "through python3 '$log/check.py'" ||
+	step 90 torch-mount bash -c "through python3 '$quick'" ||
 		bad "torch through the mount: $(tail -n 3 "$results/torch-mount.log" | cut -c1-400)"
 	grep -v Warning "$results/torch-mount.log" | tail -n 9 | cut -c1-160
 	grep -v Warning "$results/torch-native.log" | sed "s/~.*//" >"$results/torch-native.txt"
@@ -426,20 +398,7 @@ torchbench()
 		bad "torch_bench natively: $(tail -n 1 "$results/torchbench-native.log" | cut -c1-200)"
 	step 160 torchbench-mount bash -c "through python3 '$carry/shared/bench/torch_bench.py'" ||
 		bad "torch_bench through the mount: $(in_a_line 1 "$results/torchbench-mount.log")"
-	python3 - "$results/torchbench-native.log" "$results/torchbench-mount.log" <<-'PY'
-		import json, sys
-		def read(f):
-		    for line in reversed(open(f).read().splitlines()):
-		        if line.startswith("{"):
-		            return json.loads(line)
-		    return {}
-		a, b = read(sys.argv[1]), read(sys.argv[2])
-		for k in list(a) + [k for k in b if k not in a]:
-		    x, y = a.get(k), b.get(k)
-		    num = isinstance(x, (int, float)) and isinstance(y, (int, float)) and x
-		    f = lambda v: f"{v:.4g}" if isinstance(v, (int, float)) else str(v)[:60]
-		    print(f"{k:28} {f(x):>12} {f(y):>12}" + (f" {y / x:>8.3}" if num else ""))
-	PY
+	python3 tests/device/side_by_side.py "$results/torchbench-native.log" "$results/torchbench-mount.log"
 	keep
 }
 
@@ -472,8 +431,8 @@ twogpus()
 	[ "$n" -ge 2 ] || { bad "$n GPUs here, two are needed"; return; }
 	apps_native
 	apps_mounted
-	conformance_native peers share
-	conformance_mounted peers share
+	conformance_native peers share descriptors
+	conformance_mounted peers share descriptors
 	grep -h '^~' "$results/native-conformance/peers.out" | head -n 24
 }
 
