@@ -29,18 +29,6 @@ static const char large[] =
 	".visible .entry count(.param .u64 p) {\n"
 	" .reg .b64 %p; .reg .b32 %r; ld.param.u64 %p, [p]; red.global.add.u32 [%p], 1; ret; }\n";
 
-static CUlaunchConfig config(unsigned blocks, CUstream s, CUlaunchAttribute *a, unsigned n)
-{
-	CUlaunchConfig c = {0};
-
-	c.gridDimX = blocks;
-	c.gridDimY = c.gridDimZ = c.blockDimX = c.blockDimY = c.blockDimZ = 1;
-	c.hStream = s;
-	c.attrs = a;
-	c.numAttrs = n;
-	return c;
-}
-
 static void dependent(void)
 {
 	CUmodule m;

@@ -101,6 +101,19 @@ static inline CUfunction kernel(const char *name)
 	return f;
 }
 
+/* Blocks of one thread. */
+static inline CUlaunchConfig config(unsigned blocks, CUstream s, CUlaunchAttribute *a, unsigned n)
+{
+	CUlaunchConfig c = {0};
+
+	c.gridDimX = blocks;
+	c.gridDimY = c.gridDimZ = c.blockDimX = c.blockDimY = c.blockDimZ = 1;
+	c.hStream = s;
+	c.attrs = a;
+	c.numAttrs = n;
+	return c;
+}
+
 static inline CUdeviceptr zeroed(size_t n)
 {
 	CUdeviceptr p;

@@ -18,18 +18,6 @@ static const char hopper[] =
 	" mov.u32 %r2, %cluster_nctarank; mul.wide.u32 %p1, %r0, 4; add.u64 %p2, %p0, %p1;\n"
 	" st.global.u32 [%p2], %r2; ret; }\n";
 
-static CUlaunchConfig config(unsigned blocks, CUstream s, CUlaunchAttribute *a, unsigned n)
-{
-	CUlaunchConfig c = {0};
-
-	c.gridDimX = blocks;
-	c.gridDimY = c.gridDimZ = c.blockDimX = c.blockDimY = c.blockDimZ = 1;
-	c.hStream = s;
-	c.attrs = a;
-	c.numAttrs = n;
-	return c;
-}
-
 static CUlaunchAttribute cluster(unsigned x, unsigned y, unsigned z)
 {
 	CUlaunchAttribute a = {.id = CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION};
