@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Copies from global to shared memory that the threads need not wait for: a pipeline of two stages, barriers with arrival and waiting apart, a
-// matrix product staged by memcpy_async, and atomics of every scope. In code for a device with such copies they are its instructions, else plain ones.
+// Copies from global to shared memory that the threads need not wait for: a pipeline of two stages, barriers
+// with arrival and waiting apart, a matrix product staged by memcpy_async, and atomics of every scope. In
+// code for a device with such copies they are its instructions, else plain ones.
 #include "app.h"
 #include <cooperative_groups.h>
 #include <cooperative_groups/memcpy_async.h>
@@ -27,7 +28,8 @@ __global__ void pipelined(const float *in, float *out)
 	for (int fetched = 0, used = 0; used < TILES; used++) {
 		for (; fetched < TILES && fetched < used + 2; fetched++) {
 			pipeline.producer_acquire();
-			cuda::memcpy_async(block, stage[fetched % 2], mine + fetched * TILE, sizeof(stage[0]), pipeline);
+			cuda::memcpy_async(
+				block, stage[fetched % 2], mine + fetched * TILE, sizeof(stage[0]), pipeline);
 			pipeline.producer_commit();
 		}
 		pipeline.consumer_wait();
@@ -49,7 +51,8 @@ __global__ void barriers(const int *in, int *out)
 	for (int round = 0; round < 4; round++) {
 		x[threadIdx.x] = in[threadIdx.x] + round;
 		auto token = b.arrive();
-		int own = threadIdx.x * round; /* what needs nobody else is done between arriving and waiting */
+		int own =
+			threadIdx.x * round; /* what needs nobody else is done between arriving and waiting */
 		b.wait(std::move(token));
 		int v = x[(threadIdx.x + 1) % TILE] + own;
 		b.arrive_and_wait();
@@ -66,8 +69,10 @@ __global__ void product(const float *a, const float *b, float *c)
 
 	for (int k = 0; k < SIDE; k += 16) {
 		for (int row = 0; row < 16; row++) {
-			cg::memcpy_async(block, ta[row], a + (blockIdx.y * 16 + row) * SIDE + k, sizeof(ta[0]));
-			cg::memcpy_async(block, tb[row], b + (k + row) * SIDE + blockIdx.x * 16, sizeof(tb[0]));
+			cg::memcpy_async(
+				block, ta[row], a + (blockIdx.y * 16 + row) * SIDE + k, sizeof(ta[0]));
+			cg::memcpy_async(
+				block, tb[row], b + (k + row) * SIDE + blockIdx.x * 16, sizeof(tb[0]));
 		}
 		cg::wait(block);
 		for (int i = 0; i < 16; i++)
@@ -86,15 +91,19 @@ __global__ void scopes(unsigned *counters, float *largest)
 		inside = 0;
 	__syncthreads();
 	cuda::atomic_ref<unsigned, cuda::thread_scope_block>(inside).fetch_add(1, cuda::memory_order_relaxed);
-	cuda::atomic_ref<unsigned, cuda::thread_scope_device>(counters[0]).fetch_add(i % 5, cuda::memory_order_relaxed);
-	cuda::atomic_ref<unsigned, cuda::thread_scope_system>(counters[1]).fetch_max(i, cuda::memory_order_relaxed);
+	cuda::atomic_ref<unsigned, cuda::thread_scope_device>(counters[0])
+		.fetch_add(i % 5, cuda::memory_order_relaxed);
+	cuda::atomic_ref<unsigned, cuda::thread_scope_system>(counters[1])
+		.fetch_max(i, cuda::memory_order_relaxed);
 	atomicAdd_system(&counters[2], 2u);
 	atomicXor_system(&counters[3], i);
 	atomicCAS_system(&counters[4], 0u, 99u);
 	__syncthreads();
 	if (!threadIdx.x)
-		cuda::atomic_ref<unsigned, cuda::thread_scope_device>(counters[5]).fetch_add(inside, cuda::memory_order_acq_rel);
-	cuda::atomic_ref<float, cuda::thread_scope_device>(*largest).fetch_add(0.5f, cuda::memory_order_relaxed);
+		cuda::atomic_ref<unsigned, cuda::thread_scope_device>(counters[5])
+			.fetch_add(inside, cuda::memory_order_acq_rel);
+	cuda::atomic_ref<float, cuda::thread_scope_device>(*largest).fetch_add(
+		0.5f, cuda::memory_order_relaxed);
 }
 
 int main(void)
@@ -126,7 +135,8 @@ int main(void)
 			for (int t = 0; t < TILES; t++)
 				want += a[(k * TILES + t) * TILE + TILE - 1 - i] * (float)(t + 1);
 			if (f[k * TILE + i] != want)
-				fail("pipeline, block %d, thread %d: %g, expected %g", k, i, f[k * TILE + i], want);
+				fail("pipeline, block %d, thread %d: %g, expected %g", k, i, f[k * TILE + i],
+					want);
 		}
 	puts("pipeline");
 	barriers<<<1, TILE>>>(in, out);
@@ -164,7 +174,8 @@ int main(void)
 	if (counters[0] != want[0] + 1)
 		fail("the CPU's own addition");
 	puts("atomics of every scope");
-	for (void *p : {(void *)a, (void *)b, (void *)c, (void *)f, (void *)in, (void *)out, (void *)counters})
+	for (void *p :
+		{(void *)a, (void *)b, (void *)c, (void *)f, (void *)in, (void *)out, (void *)counters})
 		CK(cudaFree(p));
 	return pass();
 }

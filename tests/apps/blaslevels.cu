@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// cuBLAS beyond the matrix product: vectors, matrix and vector, triangular solutions and updates, batches by arrays of pointers, complex and double
-// numbers, scalars in device memory, TF32, a product inside a graph, and LU factors of many small matrices. Against the host.
+// cuBLAS beyond the matrix product: vectors, matrix and vector, triangular solutions and updates, batches by
+// arrays of pointers, complex and double numbers, scalars in device memory, TF32, a product inside a graph,
+// and LU factors of many small matrices. Against the host.
 #include "app.h"
 #include "libs.h"
 #include <cublas_v2.h>
@@ -45,7 +46,8 @@ static void vectors(cublasHandle_t h)
 
 static void matrices(cublasHandle_t h)
 {
-	std::vector<double> a = noise_vector<double>(N * N, 3), x = noise_vector<double>(N, 4), b = noise_vector<double>(N * 8, 5);
+	std::vector<double> a = noise_vector<double>(N * N, 3), x = noise_vector<double>(N, 4),
+			    b = noise_vector<double>(N * 8, 5);
 	dev<double> da(a), dx(x), dy(N), db(b), dc(N * N);
 	double one = 1, zero = 0;
 
@@ -64,7 +66,8 @@ static void matrices(cublasHandle_t h)
 	for (int i = 0; i < N; i++)
 		a[i * N + i] = 4;
 	dev<double> dt(a);
-	LIB(cublasDtrsm(h, CUBLAS_SIDE_LEFT, CUBLAS_FILL_MODE_LOWER, CUBLAS_OP_N, CUBLAS_DIAG_NON_UNIT, N, 8, &one, dt, N, db, N));
+	LIB(cublasDtrsm(h, CUBLAS_SIDE_LEFT, CUBLAS_FILL_MODE_LOWER, CUBLAS_OP_N, CUBLAS_DIAG_NON_UNIT, N, 8,
+		&one, dt, N, db, N));
 	for (int j = 0; j < N; j++)
 		for (int i = 0; i < j; i++)
 			a[j * N + i] = 0;
@@ -115,12 +118,13 @@ static void batches(cublasHandle_t h)
 		inverses[i] = di + i * S * S;
 	}
 	dev<float *> dp(pointers), dm(more), dinv(inverses);
-	LIB(cublasSgemmBatched(h, CUBLAS_OP_N, CUBLAS_OP_N, S, S, S, &one, (const float *const *)(float **)dp, S,
-			(const float *const *)(float **)dp, S, &zero, dm, S, BATCH));
+	LIB(cublasSgemmBatched(h, CUBLAS_OP_N, CUBLAS_OP_N, S, S, S, &one, (const float *const *)(float **)dp,
+		S, (const float *const *)(float **)dp, S, &zero, dm, S, BATCH));
 	std::vector<float> c = dc.get();
 	for (int i = 0; i < BATCH; i++) {
 		std::vector<float> m(a.begin() + i * S * S, a.begin() + (i + 1) * S * S);
-		all_close("batch", std::vector<float>(c.begin() + i * S * S, c.begin() + (i + 1) * S * S), product(m, m, S, S, S), 1e-5);
+		all_close("batch", std::vector<float>(c.begin() + i * S * S, c.begin() + (i + 1) * S * S),
+			product(m, m, S, S, S), 1e-5);
 	}
 	dev<int> pivots(BATCH * S), info(BATCH);
 	LIB(cublasSgetrfBatched(h, S, dp, S, pivots, info, BATCH));
@@ -128,7 +132,9 @@ static void batches(cublasHandle_t h)
 	std::vector<float> inverse = di.get();
 	for (int i = 0; i < BATCH; i++) {
 		std::vector<float> m(a.begin() + i * S * S, a.begin() + (i + 1) * S * S);
-		std::vector<double> p = product(m, std::vector<float>(inverse.begin() + i * S * S, inverse.begin() + (i + 1) * S * S), S, S, S);
+		std::vector<double> p = product(m,
+			std::vector<float>(inverse.begin() + i * S * S, inverse.begin() + (i + 1) * S * S), S,
+			S, S);
 		for (int k = 0; k < S * S; k++)
 			close_to("inverse", i * S * S + k, p[k], k / S == k % S, 1e-4);
 	}

@@ -52,7 +52,7 @@ cupy_kernels|import cupy|pip install cupy-cuda13x[ctk]
 numba_add|from numba.cuda.cudadrv import nvvm; nvvm.NVVM()|pip install numba-cuda[cu13]
 core_kernels|import numpy, cuda.core, cuda.bindings.driver|pip install cuda-core[cu13]
 taichi_kernels|import taichi|pip install taichi
-warp_kernels|import warp; assert warp.config.version.startswith("1.11.")|pip install "warp-lang==1.11.*" (docs/clients.md)
+warp_kernels|import warp; assert warp.config.version.startswith("1.11.")|pip install "warp-lang==1.11.*"
 triton_kernels|import torch, triton|pip install torch triton
 torch_device|import torch|pip install torch
 LIST

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// cuDNN: convolution forwards and both ways backwards, pooling, activation, softmax, batch normalisation, a tensor's addition and reduction, dropout with a
-// state; single precision and half. Against loops on the host.
+// cuDNN: convolution forwards and both ways backwards, pooling, activation, softmax, batch normalisation, a
+// tensor's addition and reduction, dropout with a state; single precision and half. Against loops on the
+// host.
 #include "app.h"
 #include "libs.h"
 #include <cuda_fp16.h>
@@ -37,7 +38,11 @@ template <typename Each> static void each_product(Each f)
 							for (int j = 0; j < S; j++) {
 								int v = y + i - 1, u = x + j - 1;
 								if (v >= 0 && v < H && u >= 0 && u < W)
-									f(at(n, o, y, x, F), at(n, c, v, u, C), (size_t)((o * C + c) * S + i) * S + j);
+									f(at(n, o, y, x, F),
+										at(n, c, v, u, C),
+										(size_t)((o * C + c) * S +
+											 i) * S +
+											j);
 							}
 }
 
@@ -64,18 +69,23 @@ template <typename T> static void convolution(const char *name, cudnnDataType_t 
 	LIB(cudnnCreateFilterDescriptor(&tw));
 	LIB(cudnnSetFilter4dDescriptor(tw, type, CUDNN_TENSOR_NCHW, F, C, S, S));
 	LIB(cudnnCreateConvolutionDescriptor(&conv));
-	LIB(cudnnSetConvolution2dDescriptor(conv, 1, 1, 1, 1, 1, 1, CUDNN_CROSS_CORRELATION, CUDNN_DATA_FLOAT));
-	LIB(cudnnSetConvolutionMathType(conv, type == CUDNN_DATA_FLOAT ? CUDNN_FMA_MATH : CUDNN_DEFAULT_MATH));
+	LIB(cudnnSetConvolution2dDescriptor(
+		conv, 1, 1, 1, 1, 1, 1, CUDNN_CROSS_CORRELATION, CUDNN_DATA_FLOAT));
+	LIB(cudnnSetConvolutionMathType(
+		conv, type == CUDNN_DATA_FLOAT ? CUDNN_FMA_MATH : CUDNN_DEFAULT_MATH));
 	LIB(cudnnGetConvolutionForwardAlgorithm_v7(h, tx, tw, conv, ty, 1, &found, &forward));
-	LIB(cudnnConvolutionForward(h, &one, tx, gx, tw, gw, conv, forward.algo, work, 64 << 20, &zero, ty, gy));
+	LIB(cudnnConvolutionForward(
+		h, &one, tx, gx, tw, gw, conv, forward.algo, work, 64 << 20, &zero, ty, gy));
 	each_product([&](size_t o, size_t i, size_t k) { y[o] += number(x[i]) * number(w[k]); });
 	all_close(name, gy.get(), y, tolerance);
 	LIB(cudnnGetConvolutionBackwardDataAlgorithm_v7(h, tw, ty, conv, tx, 1, &found, &data));
-	LIB(cudnnConvolutionBackwardData(h, &one, tw, gw, ty, gg, conv, data.algo, work, 64 << 20, &zero, tx, gdx));
+	LIB(cudnnConvolutionBackwardData(
+		h, &one, tw, gw, ty, gg, conv, data.algo, work, 64 << 20, &zero, tx, gdx));
 	each_product([&](size_t o, size_t i, size_t k) { dx[i] += number(g[o]) * number(w[k]); });
 	all_close(name, gdx.get(), dx, tolerance);
 	LIB(cudnnGetConvolutionBackwardFilterAlgorithm_v7(h, tx, ty, conv, tw, 1, &found, &filter));
-	LIB(cudnnConvolutionBackwardFilter(h, &one, tx, gx, ty, gg, conv, filter.algo, work, 64 << 20, &zero, tw, gdw));
+	LIB(cudnnConvolutionBackwardFilter(
+		h, &one, tx, gx, ty, gg, conv, filter.algo, work, 64 << 20, &zero, tw, gdw));
 	each_product([&](size_t o, size_t i, size_t k) { dw[k] += number(g[o]) * number(x[i]); });
 	all_close(name, gdw.get(), dw, tolerance);
 	LIB(cudnnDestroyTensorDescriptor(tx));
@@ -90,8 +100,10 @@ static void layers()
 	std::vector<float> x = noise_vector<float>(B * C * H * W, 44);
 	std::vector<double> want(x.size()), pooled;
 	dev<float> gx(x), gy(x.size());
-	cudnnTensorDescriptor_t t = tensor(B, C, H, W, CUDNN_DATA_FLOAT), half = tensor(B, C, H / 2, W / 2, CUDNN_DATA_FLOAT),
-				rows = tensor(B * C, H * W, 1, 1, CUDNN_DATA_FLOAT), channels = tensor(1, C, 1, 1, CUDNN_DATA_FLOAT);
+	cudnnTensorDescriptor_t t = tensor(B, C, H, W, CUDNN_DATA_FLOAT),
+				half = tensor(B, C, H / 2, W / 2, CUDNN_DATA_FLOAT),
+				rows = tensor(B * C, H * W, 1, 1, CUDNN_DATA_FLOAT),
+				channels = tensor(1, C, 1, 1, CUDNN_DATA_FLOAT);
 	cudnnActivationDescriptor_t sigmoid;
 	cudnnPoolingDescriptor_t pool;
 
@@ -117,7 +129,8 @@ static void layers()
 	all_close("maximum pooling", got, pooled, 0);
 	LIB(cudnnDestroyPoolingDescriptor(pool));
 
-	LIB(cudnnSoftmaxForward(h, CUDNN_SOFTMAX_ACCURATE, CUDNN_SOFTMAX_MODE_INSTANCE, &one, rows, gx, &zero, rows, gy));
+	LIB(cudnnSoftmaxForward(
+		h, CUDNN_SOFTMAX_ACCURATE, CUDNN_SOFTMAX_MODE_INSTANCE, &one, rows, gx, &zero, rows, gy));
 	for (int i = 0; i < B * C; i++) {
 		double sum = 0;
 		for (int k = 0; k < H * W; k++)
@@ -127,9 +140,10 @@ static void layers()
 	}
 	all_close("softmax", gy.get(), want, 1e-6);
 
-	dev<float> scale(std::vector<float>{1, 2, 3, 4}), bias(std::vector<float>{4, 3, 2, 1}), mean(C), variance(C), keep(C), invert(C);
-	LIB(cudnnBatchNormalizationForwardTraining(h, CUDNN_BATCHNORM_SPATIAL, &one, &zero, t, gx, t, gy, channels, scale, bias, 1.0, mean, variance, 1e-5,
-			keep, invert));
+	dev<float> scale(std::vector<float>{1, 2, 3, 4}), bias(std::vector<float>{4, 3, 2, 1}), mean(C),
+		variance(C), keep(C), invert(C);
+	LIB(cudnnBatchNormalizationForwardTraining(h, CUDNN_BATCHNORM_SPATIAL, &one, &zero, t, gx, t, gy,
+		channels, scale, bias, 1.0, mean, variance, 1e-5, keep, invert));
 	for (int c = 0; c < C; c++) {
 		double sum = 0, squares = 0;
 		for (int n = 0; n < B; n++)

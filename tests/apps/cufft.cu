@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// cuFFT: complex and real transforms of one to three dimensions, powers of two and others, single and double, batched and with strides, on a stream with
-// a workspace of one's own, in a graph; and a convolution by way of the spectrum. Against sums on the host.
+// cuFFT: complex and real transforms of one to three dimensions, powers of two and others, single and double,
+// batched and with strides, on a stream with a workspace of one's own, in a graph; and a convolution by way
+// of the spectrum. Against sums on the host.
 #include "app.h"
 #include "libs.h"
 #include <complex>
@@ -8,18 +9,21 @@
 
 typedef std::complex<double> cplx;
 
-static void transform(std::vector<cplx> &x, size_t start, size_t stride, size_t n) /* a plain sum in one line of an array */
+static void transform(
+	std::vector<cplx> &x, size_t start, size_t stride, size_t n) /* a plain sum in one line of an array */
 {
 	std::vector<cplx> y(n);
 
 	for (size_t k = 0; k < n; k++)
 		for (size_t j = 0; j < n; j++)
-			y[k] += x[start + j * stride] * std::polar(1.0, -2 * M_PI * (double)(j * k % n) / (double)n);
+			y[k] += x[start + j * stride] *
+				std::polar(1.0, -2 * M_PI * (double)(j * k % n) / (double)n);
 	for (size_t k = 0; k < n; k++)
 		x[start + k * stride] = y[k];
 }
 
-static std::vector<cplx> reference(std::vector<cplx> x, size_t a, size_t b, size_t c) /* a planes of b rows of c */
+static std::vector<cplx> reference(
+	std::vector<cplx> x, size_t a, size_t b, size_t c) /* a planes of b rows of c */
 {
 	for (size_t i = 0; i < a * b; i++)
 		transform(x, i * c, 1, c);
@@ -39,7 +43,8 @@ template <typename C> static std::vector<cplx> wide(const std::vector<C> &v, dou
 	return w;
 }
 
-static void same(const char *what, const std::vector<cplx> &got, const std::vector<cplx> &want, double tolerance)
+static void same(
+	const char *what, const std::vector<cplx> &got, const std::vector<cplx> &want, double tolerance)
 {
 	if (got.size() != want.size())
 		fail("%s: %zu values, expected %zu", what, got.size(), want.size());
@@ -72,7 +77,9 @@ static void lengths()
 		LIB(cufftExecC2C(plan, d, d, CUFFT_FORWARD));
 		std::vector<cplx> want, all = wide(x);
 		for (int b = 0; b < 3; b++) {
-			std::vector<cplx> one = reference(std::vector<cplx>(all.begin() + b * n, all.begin() + (b + 1) * n), 1, 1, (size_t)n);
+			std::vector<cplx> one =
+				reference(std::vector<cplx>(all.begin() + b * n, all.begin() + (b + 1) * n),
+					1, 1, (size_t)n);
 			want.insert(want.end(), one.begin(), one.end());
 		}
 		same("forwards", wide(d.get()), want, 1e-4);

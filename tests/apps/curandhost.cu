@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// cuRAND by its host interface: every generator gives the same numbers on the device as on the host with the same seed, goes on after an offset, and its
-// distributions have their moments; quasi-random points fill the square evenly; pi by Monte Carlo.
+// cuRAND by its host interface: every generator gives the same numbers on the device as on the host with the
+// same seed, goes on after an offset, and its distributions have their moments; quasi-random points fill the
+// square evenly; pi by Monte Carlo.
 #include "app.h"
 #include "libs.h"
 #include <curand.h>
@@ -53,7 +54,8 @@ static void same_as_host()
 			squares += (double)v * v;
 		}
 		close_to("mean of normal numbers", 0, sum / COUNT, 2, 0.05);
-		close_to("variance of normal numbers", 0, squares / COUNT - sum / COUNT * sum / COUNT, 9, 0.05);
+		close_to("variance of normal numbers", 0, squares / COUNT - sum / COUNT * sum / COUNT, 9,
+			0.05);
 		LIB(curandDestroyGenerator(device));
 		printf("%s: first %08x\n", g.name, got[0]);
 	}

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// cuSOLVER: LU, Cholesky and QR factors and what they solve, singular values, eigenvalues of symmetric matrices, and the 64-bit interface. Each result is
-// multiplied out or put back into its equation on the host.
+// cuSOLVER: LU, Cholesky and QR factors and what they solve, singular values, eigenvalues of symmetric
+// matrices, and the 64-bit interface. Each result is multiplied out or put back into its equation on the
+// host.
 #include "app.h"
 #include "libs.h"
 #include <cusolverDn.h>
@@ -21,7 +22,8 @@ static std::vector<double> transposed(const std::vector<double> &a, int rows, in
 
 static std::vector<double> definite(uint32_t seed)
 {
-	std::vector<double> a = noise_vector<double>(N * N, seed), s = product(a, transposed(a, N, N), N, N, N);
+	std::vector<double> a = noise_vector<double>(N * N, seed),
+			    s = product(a, transposed(a, N, N), N, N, N);
 
 	for (int i = 0; i < N; i++)
 		s[i * N + i] += 1;
@@ -88,12 +90,14 @@ static void qr()
 	int size, more, third;
 
 	LIB(cusolverDnDgeqrf_bufferSize(h, ROWS, N, da, ROWS, &size));
-	LIB(cusolverDnDormqr_bufferSize(h, CUBLAS_SIDE_LEFT, CUBLAS_OP_T, ROWS, 1, N, da, ROWS, tau, db, ROWS, &more));
+	LIB(cusolverDnDormqr_bufferSize(
+		h, CUBLAS_SIDE_LEFT, CUBLAS_OP_T, ROWS, 1, N, da, ROWS, tau, db, ROWS, &more));
 	LIB(cusolverDnDorgqr_bufferSize(h, ROWS, N, N, da, ROWS, tau, &third));
 	dev<double> work(std::max(std::max(size, more), third));
 	LIB(cusolverDnDgeqrf(h, ROWS, N, da, ROWS, tau, work, size, info));
 	no_error("geqrf", info);
-	LIB(cusolverDnDormqr(h, CUBLAS_SIDE_LEFT, CUBLAS_OP_T, ROWS, 1, N, da, ROWS, tau, db, ROWS, work, more, info));
+	LIB(cusolverDnDormqr(
+		h, CUBLAS_SIDE_LEFT, CUBLAS_OP_T, ROWS, 1, N, da, ROWS, tau, db, ROWS, work, more, info));
 	std::vector<double> f = da.get(), y = db.get(), r(N * N), x(N);
 	for (int j = 0; j < N; j++)
 		for (int i = 0; i <= j; i++)
@@ -108,7 +112,8 @@ static void qr()
 	std::vector<double> residue = product(a, x, ROWS, 1, N);
 	for (int i = 0; i < ROWS; i++)
 		residue[i] -= b[i];
-	all_close("least squares", product(transposed(a, ROWS, N), residue, N, 1, ROWS), std::vector<double>(N), 1e-9);
+	all_close("least squares", product(transposed(a, ROWS, N), residue, N, 1, ROWS),
+		std::vector<double>(N), 1e-9);
 	LIB(cusolverDnDorgqr(h, ROWS, N, N, da, ROWS, tau, work, third, info));
 	all_close("QR product", product(da.get(), r, ROWS, N, N), a, 1e-10);
 	puts("QR");
@@ -145,9 +150,11 @@ static void eigenvalues()
 	dev<int> info(1);
 	int size;
 
-	LIB(cusolverDnDsyevd_bufferSize(h, CUSOLVER_EIG_MODE_VECTOR, CUBLAS_FILL_MODE_LOWER, N, da, N, w, &size));
+	LIB(cusolverDnDsyevd_bufferSize(
+		h, CUSOLVER_EIG_MODE_VECTOR, CUBLAS_FILL_MODE_LOWER, N, da, N, w, &size));
 	dev<double> work(size);
-	LIB(cusolverDnDsyevd(h, CUSOLVER_EIG_MODE_VECTOR, CUBLAS_FILL_MODE_LOWER, N, da, N, w, work, size, info));
+	LIB(cusolverDnDsyevd(
+		h, CUSOLVER_EIG_MODE_VECTOR, CUBLAS_FILL_MODE_LOWER, N, da, N, w, work, size, info));
 	no_error("syevd", info);
 	std::vector<double> v = da.get(), values = w.get(), scaled = v;
 	for (int j = 0; j < N; j++)
@@ -170,9 +177,11 @@ static void wide_interface()
 	LIB(cusolverDnXgetrf_bufferSize(h, params, N, N, CUDA_R_64F, da, N, CUDA_R_64F, &device, &host));
 	dev<char> work(device);
 	std::vector<char> local(host + 1);
-	LIB(cusolverDnXgetrf(h, params, N, N, CUDA_R_64F, da, N, pivots, CUDA_R_64F, work, device, local.data(), host, info));
+	LIB(cusolverDnXgetrf(h, params, N, N, CUDA_R_64F, da, N, pivots, CUDA_R_64F, work, device,
+		local.data(), host, info));
 	no_error("Xgetrf", info);
-	LIB(cusolverDnXgetrs(h, params, CUBLAS_OP_N, N, R, CUDA_R_64F, da, N, pivots, CUDA_R_64F, db, N, info));
+	LIB(cusolverDnXgetrs(
+		h, params, CUBLAS_OP_N, N, R, CUDA_R_64F, da, N, pivots, CUDA_R_64F, db, N, info));
 	all_close("64-bit solution", product(a, db.get(), N, R, N), b, 1e-9);
 	LIB(cusolverDnDestroyParams(params));
 	puts("64-bit interface");

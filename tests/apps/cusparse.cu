@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// cuSPARSE by its generic interface: a sparse matrix in three formats times a vector and a matrix, times another sparse one (SpGEMM), a triangular
-// solution, and to and from dense. And conjugate gradients made of it with cuBLAS. Against the host.
+// cuSPARSE by its generic interface: a sparse matrix in three formats times a vector and a matrix, times
+// another sparse one (SpGEMM), a triangular solution, and to and from dense. And conjugate gradients made of
+// it with cuBLAS. Against the host.
 #include "app.h"
 #include "libs.h"
 #include <cublas_v2.h>
@@ -50,21 +51,26 @@ static void times_vector()
 
 	LIB(cusparseCreateDnVec(&vx, N, dx, CUDA_R_64F));
 	LIB(cusparseCreateDnVec(&vy, N, dy, CUDA_R_64F));
-	LIB(cusparseCreateCsr(&a, N, N, (int64_t)m.values.size(), rows, columns, values, CUSPARSE_INDEX_32I, CUSPARSE_INDEX_32I, CUSPARSE_INDEX_BASE_ZERO,
-			CUDA_R_64F));
-	LIB(cusparseSpMV_bufferSize(h, CUSPARSE_OPERATION_NON_TRANSPOSE, &one, a, vx, &zero, vy, CUDA_R_64F, CUSPARSE_SPMV_ALG_DEFAULT, &size));
+	LIB(cusparseCreateCsr(&a, N, N, (int64_t)m.values.size(), rows, columns, values, CUSPARSE_INDEX_32I,
+		CUSPARSE_INDEX_32I, CUSPARSE_INDEX_BASE_ZERO, CUDA_R_64F));
+	LIB(cusparseSpMV_bufferSize(h, CUSPARSE_OPERATION_NON_TRANSPOSE, &one, a, vx, &zero, vy, CUDA_R_64F,
+		CUSPARSE_SPMV_ALG_DEFAULT, &size));
 	dev<char> work(size);
-	LIB(cusparseSpMV(h, CUSPARSE_OPERATION_NON_TRANSPOSE, &one, a, vx, &zero, vy, CUDA_R_64F, CUSPARSE_SPMV_ALG_DEFAULT, work));
+	LIB(cusparseSpMV(h, CUSPARSE_OPERATION_NON_TRANSPOSE, &one, a, vx, &zero, vy, CUDA_R_64F,
+		CUSPARSE_SPMV_ALG_DEFAULT, work));
 	all_close("csr times a vector", dy.get(), want, 1e-12);
 
 	std::vector<int> each;
 	for (int i = 0; i < N; i++)
 		each.insert(each.end(), (size_t)(m.rows[i + 1] - m.rows[i]), i);
 	dev<int> row_of(each);
-	LIB(cusparseCreateCoo(&b, N, N, (int64_t)m.values.size(), row_of, columns, values, CUSPARSE_INDEX_32I, CUSPARSE_INDEX_BASE_ZERO, CUDA_R_64F));
-	LIB(cusparseSpMV_bufferSize(h, CUSPARSE_OPERATION_NON_TRANSPOSE, &one, b, vx, &zero, vy, CUDA_R_64F, CUSPARSE_SPMV_ALG_DEFAULT, &size));
+	LIB(cusparseCreateCoo(&b, N, N, (int64_t)m.values.size(), row_of, columns, values, CUSPARSE_INDEX_32I,
+		CUSPARSE_INDEX_BASE_ZERO, CUDA_R_64F));
+	LIB(cusparseSpMV_bufferSize(h, CUSPARSE_OPERATION_NON_TRANSPOSE, &one, b, vx, &zero, vy, CUDA_R_64F,
+		CUSPARSE_SPMV_ALG_DEFAULT, &size));
 	dev<char> more(size);
-	LIB(cusparseSpMV(h, CUSPARSE_OPERATION_NON_TRANSPOSE, &one, b, vx, &zero, vy, CUDA_R_64F, CUSPARSE_SPMV_ALG_DEFAULT, more));
+	LIB(cusparseSpMV(h, CUSPARSE_OPERATION_NON_TRANSPOSE, &one, b, vx, &zero, vy, CUDA_R_64F,
+		CUSPARSE_SPMV_ALG_DEFAULT, more));
 	all_close("coo times a vector", dy.get(), want, 1e-12);
 	LIB(cusparseDestroySpMat(a));
 	LIB(cusparseDestroySpMat(b));
@@ -83,16 +89,16 @@ static void times_matrix()
 	cusparseDnMatDescr_t mb, mc, md;
 	size_t size;
 
-	LIB(cusparseCreateCsr(&a, N, N, (int64_t)m.values.size(), rows, columns, values, CUSPARSE_INDEX_32I, CUSPARSE_INDEX_32I, CUSPARSE_INDEX_BASE_ZERO,
-			CUDA_R_64F));
+	LIB(cusparseCreateCsr(&a, N, N, (int64_t)m.values.size(), rows, columns, values, CUSPARSE_INDEX_32I,
+		CUSPARSE_INDEX_32I, CUSPARSE_INDEX_BASE_ZERO, CUDA_R_64F));
 	LIB(cusparseCreateDnMat(&mb, N, COLUMNS, N, db, CUDA_R_64F, CUSPARSE_ORDER_COL));
 	LIB(cusparseCreateDnMat(&mc, N, COLUMNS, N, dc, CUDA_R_64F, CUSPARSE_ORDER_COL));
 	LIB(cusparseCreateDnMat(&md, N, N, N, dense, CUDA_R_64F, CUSPARSE_ORDER_COL));
-	LIB(cusparseSpMM_bufferSize(h, CUSPARSE_OPERATION_NON_TRANSPOSE, CUSPARSE_OPERATION_NON_TRANSPOSE, &one, a, mb, &zero, mc, CUDA_R_64F,
-			CUSPARSE_SPMM_ALG_DEFAULT, &size));
+	LIB(cusparseSpMM_bufferSize(h, CUSPARSE_OPERATION_NON_TRANSPOSE, CUSPARSE_OPERATION_NON_TRANSPOSE,
+		&one, a, mb, &zero, mc, CUDA_R_64F, CUSPARSE_SPMM_ALG_DEFAULT, &size));
 	dev<char> work(size);
-	LIB(cusparseSpMM(h, CUSPARSE_OPERATION_NON_TRANSPOSE, CUSPARSE_OPERATION_NON_TRANSPOSE, &one, a, mb, &zero, mc, CUDA_R_64F,
-			CUSPARSE_SPMM_ALG_DEFAULT, work));
+	LIB(cusparseSpMM(h, CUSPARSE_OPERATION_NON_TRANSPOSE, CUSPARSE_OPERATION_NON_TRANSPOSE, &one, a, mb,
+		&zero, mc, CUDA_R_64F, CUSPARSE_SPMM_ALG_DEFAULT, work));
 	all_close("times a matrix", dc.get(), product(m.dense, b, N, COLUMNS, N), 1e-12);
 	LIB(cusparseSparseToDense_bufferSize(h, a, md, CUSPARSE_SPARSETODENSE_ALG_DEFAULT, &size));
 	dev<char> more(size);
@@ -116,23 +122,29 @@ static void times_sparse()
 	int64_t r, k, count;
 	const cusparseOperation_t plain = CUSPARSE_OPERATION_NON_TRANSPOSE;
 
-	LIB(cusparseCreateCsr(&a, N, N, (int64_t)m.values.size(), rows, columns, values, CUSPARSE_INDEX_32I, CUSPARSE_INDEX_32I, CUSPARSE_INDEX_BASE_ZERO,
-			CUDA_R_64F));
-	LIB(cusparseCreateCsr(&b, N, N, (int64_t)n.values.size(), rows2, columns2, values2, CUSPARSE_INDEX_32I, CUSPARSE_INDEX_32I,
-			CUSPARSE_INDEX_BASE_ZERO, CUDA_R_64F));
-	LIB(cusparseCreateCsr(&c, N, N, 0, rows3, nullptr, nullptr, CUSPARSE_INDEX_32I, CUSPARSE_INDEX_32I, CUSPARSE_INDEX_BASE_ZERO, CUDA_R_64F));
+	LIB(cusparseCreateCsr(&a, N, N, (int64_t)m.values.size(), rows, columns, values, CUSPARSE_INDEX_32I,
+		CUSPARSE_INDEX_32I, CUSPARSE_INDEX_BASE_ZERO, CUDA_R_64F));
+	LIB(cusparseCreateCsr(&b, N, N, (int64_t)n.values.size(), rows2, columns2, values2,
+		CUSPARSE_INDEX_32I, CUSPARSE_INDEX_32I, CUSPARSE_INDEX_BASE_ZERO, CUDA_R_64F));
+	LIB(cusparseCreateCsr(&c, N, N, 0, rows3, nullptr, nullptr, CUSPARSE_INDEX_32I, CUSPARSE_INDEX_32I,
+		CUSPARSE_INDEX_BASE_ZERO, CUDA_R_64F));
 	LIB(cusparseSpGEMM_createDescr(&d));
-	LIB(cusparseSpGEMM_workEstimation(h, plain, plain, &one, a, b, &zero, c, CUDA_R_64F, CUSPARSE_SPGEMM_DEFAULT, d, &first, nullptr));
+	LIB(cusparseSpGEMM_workEstimation(h, plain, plain, &one, a, b, &zero, c, CUDA_R_64F,
+		CUSPARSE_SPGEMM_DEFAULT, d, &first, nullptr));
 	dev<char> work(first);
-	LIB(cusparseSpGEMM_workEstimation(h, plain, plain, &one, a, b, &zero, c, CUDA_R_64F, CUSPARSE_SPGEMM_DEFAULT, d, &first, work));
-	LIB(cusparseSpGEMM_compute(h, plain, plain, &one, a, b, &zero, c, CUDA_R_64F, CUSPARSE_SPGEMM_DEFAULT, d, &second, nullptr));
+	LIB(cusparseSpGEMM_workEstimation(
+		h, plain, plain, &one, a, b, &zero, c, CUDA_R_64F, CUSPARSE_SPGEMM_DEFAULT, d, &first, work));
+	LIB(cusparseSpGEMM_compute(h, plain, plain, &one, a, b, &zero, c, CUDA_R_64F, CUSPARSE_SPGEMM_DEFAULT,
+		d, &second, nullptr));
 	dev<char> more(second);
-	LIB(cusparseSpGEMM_compute(h, plain, plain, &one, a, b, &zero, c, CUDA_R_64F, CUSPARSE_SPGEMM_DEFAULT, d, &second, more));
+	LIB(cusparseSpGEMM_compute(h, plain, plain, &one, a, b, &zero, c, CUDA_R_64F, CUSPARSE_SPGEMM_DEFAULT,
+		d, &second, more));
 	LIB(cusparseSpMatGetSize(c, &r, &k, &count));
 	dev<int> columns3((size_t)count);
 	dev<double> values3((size_t)count);
 	LIB(cusparseCsrSetPointers(c, rows3, columns3, values3));
-	LIB(cusparseSpGEMM_copy(h, plain, plain, &one, a, b, &zero, c, CUDA_R_64F, CUSPARSE_SPGEMM_DEFAULT, d));
+	LIB(cusparseSpGEMM_copy(
+		h, plain, plain, &one, a, b, &zero, c, CUDA_R_64F, CUSPARSE_SPGEMM_DEFAULT, d));
 
 	std::vector<int> i3 = rows3.get(), j3 = columns3.get();
 	std::vector<double> v3 = values3.get(), got(N * N);
@@ -162,17 +174,20 @@ static void triangular()
 	cusparseDiagType_t diagonal = CUSPARSE_DIAG_TYPE_NON_UNIT;
 	size_t size;
 
-	LIB(cusparseCreateCsr(&a, N, N, (int64_t)m.values.size(), rows, columns, values, CUSPARSE_INDEX_32I, CUSPARSE_INDEX_32I, CUSPARSE_INDEX_BASE_ZERO,
-			CUDA_R_64F));
+	LIB(cusparseCreateCsr(&a, N, N, (int64_t)m.values.size(), rows, columns, values, CUSPARSE_INDEX_32I,
+		CUSPARSE_INDEX_32I, CUSPARSE_INDEX_BASE_ZERO, CUDA_R_64F));
 	LIB(cusparseSpMatSetAttribute(a, CUSPARSE_SPMAT_FILL_MODE, &fill, sizeof(fill)));
 	LIB(cusparseSpMatSetAttribute(a, CUSPARSE_SPMAT_DIAG_TYPE, &diagonal, sizeof(diagonal)));
 	LIB(cusparseCreateDnVec(&vb, N, db, CUDA_R_64F));
 	LIB(cusparseCreateDnVec(&vx, N, dx, CUDA_R_64F));
 	LIB(cusparseSpSV_createDescr(&d));
-	LIB(cusparseSpSV_bufferSize(h, CUSPARSE_OPERATION_NON_TRANSPOSE, &one, a, vb, vx, CUDA_R_64F, CUSPARSE_SPSV_ALG_DEFAULT, d, &size));
+	LIB(cusparseSpSV_bufferSize(h, CUSPARSE_OPERATION_NON_TRANSPOSE, &one, a, vb, vx, CUDA_R_64F,
+		CUSPARSE_SPSV_ALG_DEFAULT, d, &size));
 	dev<char> work(size);
-	LIB(cusparseSpSV_analysis(h, CUSPARSE_OPERATION_NON_TRANSPOSE, &one, a, vb, vx, CUDA_R_64F, CUSPARSE_SPSV_ALG_DEFAULT, d, work));
-	LIB(cusparseSpSV_solve(h, CUSPARSE_OPERATION_NON_TRANSPOSE, &one, a, vb, vx, CUDA_R_64F, CUSPARSE_SPSV_ALG_DEFAULT, d));
+	LIB(cusparseSpSV_analysis(h, CUSPARSE_OPERATION_NON_TRANSPOSE, &one, a, vb, vx, CUDA_R_64F,
+		CUSPARSE_SPSV_ALG_DEFAULT, d, work));
+	LIB(cusparseSpSV_solve(h, CUSPARSE_OPERATION_NON_TRANSPOSE, &one, a, vb, vx, CUDA_R_64F,
+		CUSPARSE_SPSV_ALG_DEFAULT, d));
 	all_close("triangular solution", product(m.dense, dx.get(), N, 1, N), b, 1e-10);
 	LIB(cusparseSpSV_destroyDescr(d));
 	LIB(cusparseDestroySpMat(a));
@@ -206,14 +221,17 @@ static void conjugate_gradients()
 	int steps = 0;
 
 	LIB(cublasCreate(&blas));
-	LIB(cusparseCreateCsr(&a, S, S, (int64_t)values.size(), dr, dc, dv, CUSPARSE_INDEX_32I, CUSPARSE_INDEX_32I, CUSPARSE_INDEX_BASE_ZERO, CUDA_R_64F));
+	LIB(cusparseCreateCsr(&a, S, S, (int64_t)values.size(), dr, dc, dv, CUSPARSE_INDEX_32I,
+		CUSPARSE_INDEX_32I, CUSPARSE_INDEX_BASE_ZERO, CUDA_R_64F));
 	LIB(cusparseCreateDnVec(&vp, S, p, CUDA_R_64F));
 	LIB(cusparseCreateDnVec(&vq, S, q, CUDA_R_64F));
-	LIB(cusparseSpMV_bufferSize(h, CUSPARSE_OPERATION_NON_TRANSPOSE, &one, a, vp, &zero, vq, CUDA_R_64F, CUSPARSE_SPMV_ALG_DEFAULT, &size));
+	LIB(cusparseSpMV_bufferSize(h, CUSPARSE_OPERATION_NON_TRANSPOSE, &one, a, vp, &zero, vq, CUDA_R_64F,
+		CUSPARSE_SPMV_ALG_DEFAULT, &size));
 	dev<char> work(size);
 	LIB(cublasDdot(blas, S, r, 1, r, 1, &rho));
 	for (; rho > 1e-20 && steps < 300; steps++) {
-		LIB(cusparseSpMV(h, CUSPARSE_OPERATION_NON_TRANSPOSE, &one, a, vp, &zero, vq, CUDA_R_64F, CUSPARSE_SPMV_ALG_DEFAULT, work));
+		LIB(cusparseSpMV(h, CUSPARSE_OPERATION_NON_TRANSPOSE, &one, a, vp, &zero, vq, CUDA_R_64F,
+			CUSPARSE_SPMV_ALG_DEFAULT, work));
 		LIB(cublasDdot(blas, S, p, 1, q, 1, &dot));
 		double alpha = rho / dot, minus = -alpha, beta;
 		LIB(cublasDaxpy(blas, S, &alpha, p, 1, x, 1));

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Asks everything about every device that a program can ask, by the runtime and by the driver, and holds the two against each other; copies in each
-// direction with pinned and pageable memory, whose bytes must arrive and whose speed is told.
+// Asks everything about every device that a program can ask, by the runtime and by the driver, and holds the
+// two against each other; copies in each direction with pinned and pageable memory, whose bytes must arrive
+// and whose speed is told.
 #include "app.h"
 #include <cuda.h>
 
@@ -19,8 +20,8 @@ static void attributes(int device)
 		fail("the driver does not know device %d", device);
 	if (strcmp(name, p.name) || total != p.totalGlobalMem)
 		fail("%s with %zu bytes, by the runtime %s with %zu", name, total, p.name, p.totalGlobalMem);
-	printf("%s: capability %d.%d, %d multiprocessors, %zu bytes, driver %d, runtime %d\n", p.name, p.major, p.minor, p.multiProcessorCount,
-	       p.totalGlobalMem, version, runtime);
+	printf("%s: capability %d.%d, %d multiprocessors, %zu bytes, driver %d, runtime %d\n", p.name,
+		p.major, p.minor, p.multiProcessorCount, p.totalGlobalMem, version, runtime);
 
 	const struct {
 		CUdevice_attribute a;
@@ -64,9 +65,11 @@ static void copies(void)
 		void *to;
 		const void *from;
 		cudaMemcpyKind kind;
-	} ways[] = {{"pinned to the device", a, pinned, cudaMemcpyHostToDevice}, {"device to device", b, a, cudaMemcpyDeviceToDevice},
-			{"device to pinned", back, b, cudaMemcpyDeviceToHost}, {"pageable to the device", b, pageable, cudaMemcpyHostToDevice},
-			{"device to pageable", pageable, b, cudaMemcpyDeviceToHost}};
+	} ways[] = {{"pinned to the device", a, pinned, cudaMemcpyHostToDevice},
+		{"device to device", b, a, cudaMemcpyDeviceToDevice},
+		{"device to pinned", back, b, cudaMemcpyDeviceToHost},
+		{"pageable to the device", b, pageable, cudaMemcpyHostToDevice},
+		{"device to pageable", pageable, b, cudaMemcpyDeviceToHost}};
 	for (auto &w : ways) {
 		double start = seconds();
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Eigenvalues of a symmetric tridiagonal matrix by bisection: each thread narrows the interval of one of them by counting sign changes. The matrix of
-// second differences has known ones; a random one is checked by its trace, its squares, and the counts on the host.
+// Eigenvalues of a symmetric tridiagonal matrix by bisection: each thread narrows the interval of one of them
+// by counting sign changes. The matrix of second differences has known ones; a random one is checked by its
+// trace, its squares, and the counts on the host.
 #include "app.h"
 #include <vector>
 
@@ -79,7 +80,8 @@ int main(void)
 	for (int k = 0; k < N; k++) {
 		sum += v[k];
 		sum2 += v[k] * v[k];
-		if (below(d.data(), e.data(), N, v[k] - 1e-9) > k || below(d.data(), e.data(), N, v[k] + 1e-9) <= k)
+		if (below(d.data(), e.data(), N, v[k] - 1e-9) > k ||
+			below(d.data(), e.data(), N, v[k] + 1e-9) <= k)
 			fail("eigenvalue %d is not %.17g", k, v[k]);
 	}
 	close_to("trace", 0, sum, trace, 1e-9);

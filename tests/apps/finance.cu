@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The price of an option four ways: the closed formula, a binomial tree in shared memory, Monte Carlo with numbers of the device's generator, and with
-// quasi-random points made on the device. All agree with the formula on the host within the error of each way.
+// The price of an option four ways: the closed formula, a binomial tree in shared memory, Monte Carlo with
+// numbers of the device's generator, and with quasi-random points made on the device. All agree with the
+// formula on the host within the error of each way.
 #include "app.h"
 #include <curand_kernel.h>
 #include <vector>
@@ -35,7 +36,8 @@ __global__ void tree(const option *o, double *out, double r, double v)
 {
 	__shared__ double value[TREE + 1];
 	option p = o[blockIdx.x];
-	double dt = p.years / TREE, up = exp(v * sqrt(dt)), q = (exp(r * dt) - 1 / up) / (up - 1 / up), discount = exp(-r * dt);
+	double dt = p.years / TREE, up = exp(v * sqrt(dt)), q = (exp(r * dt) - 1 / up) / (up - 1 / up),
+	       discount = exp(-r * dt);
 
 	for (int i = threadIdx.x; i <= TREE; i += blockDim.x)
 		value[i] = fmax(p.price * exp(v * sqrt(dt) * (2 * i - TREE)) - p.strike, 0.0);
@@ -81,7 +83,9 @@ __global__ void monte_carlo(const option *o, double *out, double r, double v)
 
 		/* Each number with its opposite. */
 		for (int sign = -1; sign <= 1; sign += 2)
-			sum += fmax(p.price * exp((r - v * v / 2) * p.years + sign * z * move) - p.strike, 0.0) / 2;
+			sum += fmax(p.price * exp((r - v * v / 2) * p.years + sign * z * move) - p.strike,
+				       0.0) /
+			       2;
 	}
 	sum = block_sum(sum);
 	if (!threadIdx.x)
@@ -115,7 +119,8 @@ int main(void)
 	int few = 16; /* options of the ways that take long */
 
 	for (option &p : o)
-		p = {10 + 90 * noise_float(&seed), 10 + 90 * noise_float(&seed), 0.25f + 2 * noise_float(&seed)};
+		p = {10 + 90 * noise_float(&seed), 10 + 90 * noise_float(&seed),
+			0.25f + 2 * noise_float(&seed)};
 	CK(cudaMalloc(&d, OPTIONS * sizeof(option)));
 	CK(cudaMalloc(&out, OPTIONS * 8));
 	CK(cudaMemcpy(d, o.data(), OPTIONS * sizeof(option), cudaMemcpyHostToDevice));

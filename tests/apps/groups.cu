@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Groups of threads below and above the warp: one atomic for all lanes that are there, partitions by a predicate and by a label, a segmented scan by
-// shuffles, a reduction in one pass whose last block finishes (fences and a ticket), and warp-wide reductions of cooperative groups. Against the host.
+// Groups of threads below and above the warp: one atomic for all lanes that are there, partitions by a
+// predicate and by a label, a segmented scan by shuffles, a reduction in one pass whose last block finishes
+// (fences and a ticket), and warp-wide reductions of cooperative groups. Against the host.
 #include "app.h"
 #include <cooperative_groups.h>
 #include <cooperative_groups/reduce.h>
@@ -62,7 +63,8 @@ __global__ void single_pass(const int *in, long long *part, long long *out)
 	__shared__ long long sums[BLOCK / 32];
 	__shared__ bool last;
 	cg::thread_block_tile<32> warp = cg::tiled_partition<32>(cg::this_thread_block());
-	long long v = cg::reduce(warp, (long long)in[blockIdx.x * BLOCK + threadIdx.x], cg::plus<long long>());
+	long long v =
+		cg::reduce(warp, (long long)in[blockIdx.x * BLOCK + threadIdx.x], cg::plus<long long>());
 
 	if (warp.thread_rank() == 0)
 		sums[threadIdx.x / 32] = v;

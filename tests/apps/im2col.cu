@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tensor copies of images: pixels line by line, moved by a filter's offset, with what lies outside as zeros; corners that differ from side to side, steps, three
-// ranks; and stores without offsets. Against the host, which lists the pixels. From capability 9.0 on, and on the software device.
+// Tensor copies of images: pixels line by line, moved by a filter's offset, with what lies outside as zeros;
+// corners that differ from side to side, steps, three ranks; and stores without offsets. Against the host,
+// which lists the pixels. From capability 9.0 on, and on the software device.
 #include "app.h"
 #include <cuda.h>
 #include <vector>
@@ -13,41 +14,53 @@ static __device__ uint32_t at(const void *p)
 }
 
 /* One thread: COUNT pixels from `from` on into out; and, unmoved, into another tensor. */
-template <int RANK> __global__ void pixels(const __grid_constant__ CUtensorMap map, const __grid_constant__ CUtensorMap other, int *out, int4 from, int images, ushort3 offset)
+template <int RANK>
+__global__ void pixels(const __grid_constant__ CUtensorMap map, const __grid_constant__ CUtensorMap other,
+	int *out, int4 from, int images, ushort3 offset)
 {
 #if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
 	__shared__ __align__(128) int tile[COUNT * TAKEN];
 	__shared__ uint64_t barrier;
 	uint32_t b = at(&barrier), t = at(tile);
 
-	asm volatile("mbarrier.init.shared::cta.b64 [%0],1;\n fence.mbarrier_init.release.cluster;\n mbarrier.arrive.expect_tx.shared::cta.b64 _,[%0],%1;" ::"r"(b),
-		"r"((uint32_t)sizeof tile)
-		: "memory");
+	asm volatile("mbarrier.init.shared::cta.b64 [%0],1;\n fence.mbarrier_init.release.cluster;\n "
+		     "mbarrier.arrive.expect_tx.shared::cta.b64 _,[%0],%1;" ::"r"(b),
+		     "r"((uint32_t)sizeof tile)
+		     : "memory");
 	if (RANK == 3)
-		asm volatile("cp.async.bulk.tensor.3d.shared::cluster.global.im2col.mbarrier::complete_tx::bytes [%0],[%1,{%2,%3,%4}],[%5],{%6};" ::"r"(t), "l"(&map),
-			"r"(from.x), "r"(from.y), "r"(images), "r"(b), "h"(offset.x)
-			: "memory");
+		asm volatile("cp.async.bulk.tensor.3d.shared::cluster.global.im2col.mbarrier::complete_tx::"
+			     "bytes [%0],[%1,{%2,%3,%4}],[%5],{%6};" ::"r"(t),
+			     "l"(&map), "r"(from.x), "r"(from.y), "r"(images), "r"(b), "h"(offset.x)
+			     : "memory");
 	else if (RANK == 4)
-		asm volatile("cp.async.bulk.tensor.4d.shared::cluster.global.im2col.mbarrier::complete_tx::bytes [%0],[%1,{%2,%3,%4,%5}],[%6],{%7,%8};" ::"r"(t),
-			"l"(&map), "r"(from.x), "r"(from.y), "r"(from.z), "r"(images), "r"(b), "h"(offset.x), "h"(offset.y)
-			: "memory");
+		asm volatile("cp.async.bulk.tensor.4d.shared::cluster.global.im2col.mbarrier::complete_tx::"
+			     "bytes [%0],[%1,{%2,%3,%4,%5}],[%6],{%7,%8};" ::"r"(t),
+			     "l"(&map), "r"(from.x), "r"(from.y), "r"(from.z), "r"(images), "r"(b),
+			     "h"(offset.x), "h"(offset.y)
+			     : "memory");
 	else
-		asm volatile("cp.async.bulk.tensor.5d.shared::cluster.global.im2col.mbarrier::complete_tx::bytes [%0],[%1,{%2,%3,%4,%5,%6}],[%7],{%8,%9,%10};" ::"r"(t),
-			"l"(&map), "r"(from.x), "r"(from.y), "r"(from.z), "r"(from.w), "r"(images), "r"(b), "h"(offset.x), "h"(offset.y), "h"(offset.z)
-			: "memory");
-	asm volatile("{\n .reg .pred p;\nAGAIN: mbarrier.try_wait.parity.shared::cta.b64 p,[%0],0;\n @!p bra AGAIN;\n}" ::"r"(b) : "memory");
+		asm volatile("cp.async.bulk.tensor.5d.shared::cluster.global.im2col.mbarrier::complete_tx::"
+			     "bytes [%0],[%1,{%2,%3,%4,%5,%6}],[%7],{%8,%9,%10};" ::"r"(t),
+			     "l"(&map), "r"(from.x), "r"(from.y), "r"(from.z), "r"(from.w), "r"(images),
+			     "r"(b), "h"(offset.x), "h"(offset.y), "h"(offset.z)
+			     : "memory");
+	asm volatile("{\n .reg .pred p;\nAGAIN: mbarrier.try_wait.parity.shared::cta.b64 p,[%0],0;\n @!p bra "
+		     "AGAIN;\n}" ::"r"(b)
+		     : "memory");
 	for (int i = 0; i < COUNT * TAKEN; i++)
 		out[i] = tile[i];
 	if (RANK == 4)
-		asm volatile("cp.async.bulk.tensor.4d.global.shared::cta.im2col_no_offs.bulk_group [%0,{%1,%2,%3,%4}],[%5];\n cp.async.bulk.commit_group;\n"
+		asm volatile("cp.async.bulk.tensor.4d.global.shared::cta.im2col_no_offs.bulk_group "
+			     "[%0,{%1,%2,%3,%4}],[%5];\n cp.async.bulk.commit_group;\n"
 			     " cp.async.bulk.wait_group 0;" ::"l"(&other),
-			"r"(from.x), "r"(from.y), "r"(from.z), "r"(images), "r"(t)
-			: "memory");
+			     "r"(from.x), "r"(from.y), "r"(from.z), "r"(images), "r"(t)
+			     : "memory");
 #endif
 }
 
-typedef CUresult encode(CUtensorMap *, CUtensorMapDataType, cuuint32_t, void *, const cuuint64_t *, const cuuint64_t *, const int *, const int *, cuuint32_t, cuuint32_t,
-	const cuuint32_t *, CUtensorMapInterleave, CUtensorMapSwizzle, CUtensorMapL2promotion, CUtensorMapFloatOOBfill);
+typedef CUresult encode(CUtensorMap *, CUtensorMapDataType, cuuint32_t, void *, const cuuint64_t *,
+	const cuuint64_t *, const int *, const int *, cuuint32_t, cuuint32_t, const cuuint32_t *,
+	CUtensorMapInterleave, CUtensorMapSwizzle, CUtensorMapL2promotion, CUtensorMapFloatOOBfill);
 
 struct shape {
 	int size[3], lower[3], upper[3], step[3];
@@ -79,8 +92,10 @@ template <int RANK> static void check(encode *make, const shape &s)
 	CK(cudaMemcpy(in, data.data(), words * 4, cudaMemcpyHostToDevice));
 	CUtensorMap map[2];
 	for (int k = 0; k < 2; k++) {
-		CUresult r = make(&map[k], CU_TENSOR_MAP_DATA_TYPE_INT32, RANK, k ? other : in, dims, pitch, s.lower, s.upper, TAKEN, COUNT, steps,
-			CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_NONE, CU_TENSOR_MAP_L2_PROMOTION_NONE, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+		CUresult r = make(&map[k], CU_TENSOR_MAP_DATA_TYPE_INT32, RANK, k ? other : in, dims, pitch,
+			s.lower, s.upper, TAKEN, COUNT, steps, CU_TENSOR_MAP_INTERLEAVE_NONE,
+			CU_TENSOR_MAP_SWIZZLE_NONE, CU_TENSOR_MAP_L2_PROMOTION_NONE,
+			CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
 		if (r)
 			fail("cuTensorMapEncodeIm2col: %d", r);
 	}
@@ -99,11 +114,14 @@ template <int RANK> static void check(encode *make, const shape &s)
 	}
 	for (unsigned turn = 0; turn < 12; turn++) {
 		unsigned from = turn * 3 % (unsigned)(list.size() - COUNT);
-		int offset[3] = {(int)turn % 3, D > 1 ? (int)turn % 2 : 0, D > 2 ? (int)turn / 2 % 3 : 0}, first = turn % 2 * TAKEN;
+		int offset[3] = {(int)turn % 3, D > 1 ? (int)turn % 2 : 0, D > 2 ? (int)turn / 2 % 3 : 0},
+		    first = turn % 2 * TAKEN;
 		const pixel &p = list[from];
 		CK(cudaMemset(other, 0, words * 4));
-		pixels<RANK><<<1, 1>>>(map[0], map[1], out, make_int4(first, p.at[0], D > 1 ? p.at[1] : 0, D > 2 ? p.at[2] : 0), p.image,
-			make_ushort3((unsigned short)offset[0], (unsigned short)offset[1], (unsigned short)offset[2]));
+		pixels<RANK><<<1, 1>>>(map[0], map[1], out,
+			make_int4(first, p.at[0], D > 1 ? p.at[1] : 0, D > 2 ? p.at[2] : 0), p.image,
+			make_ushort3((unsigned short)offset[0], (unsigned short)offset[1],
+				(unsigned short)offset[2]));
 		CK(cudaGetLastError());
 		CK(cudaMemcpy(got, out, sizeof got, cudaMemcpyDeviceToHost));
 		CK(cudaMemcpy(back.data(), other, words * 4, cudaMemcpyDeviceToHost));
@@ -142,13 +160,14 @@ int main(void)
 		skip("tensor maps are there from capability 9.0 on");
 	void *make;
 	cudaDriverEntryPointQueryResult found;
-	CK(cudaGetDriverEntryPointByVersion("cuTensorMapEncodeIm2col", &make, 12000, cudaEnableDefault, &found));
+	CK(cudaGetDriverEntryPointByVersion(
+		"cuTensorMapEncodeIm2col", &make, 12000, cudaEnableDefault, &found));
 	if (!make)
 		fail("the driver has no cuTensorMapEncodeIm2col");
 	check<3>((encode *)make, {{23}, {-1}, {-3}, {1}});
 	check<3>((encode *)make, {{31}, {0}, {-2}, {2}});
-	/* An H200 took the ranks above, and answered the first of these with an illegal instruction: which of corners, offsets and
-	 * the store it refuses is not known. */
+	/* An H200 took the ranks above, and answered the first of these with an illegal instruction: which of
+	 * corners, offsets and the store it refuses is not known. */
 	if (!strstr(p.name, "software device"))
 		return pass();
 	check<4>((encode *)make, {{7, 5}, {-1, 0}, {-2, -1}, {1, 1}});

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// PTX inside C++: special registers, three-input logic, bit fields, permutation, carries through a chain of additions, predicates, caching loads; and the
-// device's clocks, which go forwards.
+// PTX inside C++: special registers, three-input logic, bit fields, permutation, carries through a chain of
+// additions, predicates, caching loads; and the device's clocks, which go forwards.
 #include "app.h"
 
 enum { N = 256 };
@@ -26,7 +26,9 @@ __global__ void logic(const unsigned *a, const unsigned *b, const unsigned *c, u
 	asm("bfe.u32 %0, %1, 5, 11;" : "=r"(z) : "r"(a[t]));
 	asm("bfi.b32 %0, %1, %2, 8, 12;" : "=r"(u) : "r"(b[t]), "r"(a[t]));
 	asm("prmt.b32 %0, %1, %2, 0x0426;" : "=r"(v) : "r"(a[t]), "r"(b[t]));
-	asm("{\n\t.reg .pred p;\n\tsetp.lt.u32 p, %1, %2;\n\tselp.u32 %0, %1, %2, p;\n\t}" : "=r"(w) : "r"(a[t]), "r"(b[t]));
+	asm("{\n\t.reg .pred p;\n\tsetp.lt.u32 p, %1, %2;\n\tselp.u32 %0, %1, %2, p;\n\t}"
+		: "=r"(w)
+		: "r"(a[t]), "r"(b[t]));
 	out[t * 6 + 0] = x;
 	out[t * 6 + 1] = y;
 	out[t * 6 + 2] = z;
@@ -95,9 +97,12 @@ int main(void)
 	logic<<<1, N>>>(a, b, c, out);
 	CK(cudaDeviceSynchronize());
 	for (int i = 0; i < N; i++) {
-		const unsigned x = a[i], y = b[i], z = c[i], want[6] = {x ^ y ^ z, (x & y) | (x & z) | (y & z), x >> 5 & 0x7ff,
-				(x & ~(0xfffu << 8)) | (y & 0xfff) << 8, (x & 0xff) << 24 | (y & 0xff) << 16 | (x >> 16 & 0xff) << 8 | (y >> 16 & 0xff),
-				x < y ? x : y};
+		const unsigned x = a[i], y = b[i], z = c[i],
+			       want[6] = {x ^ y ^ z, (x & y) | (x & z) | (y & z), x >> 5 & 0x7ff,
+				       (x & ~(0xfffu << 8)) | (y & 0xfff) << 8,
+				       (x & 0xff) << 24 | (y & 0xff) << 16 | (x >> 16 & 0xff) << 8 |
+					       (y >> 16 & 0xff),
+				       x < y ? x : y};
 		same_bytes("logic", out + i * 6, want, sizeof(want));
 	}
 	puts("logic");

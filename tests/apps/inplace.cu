@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Memory that CPU and GPU use in place, at its edges: hints, pointers inside of structs and of device memory, a kernel that waits for
-// the CPU, several host threads with a stream each, queries, rows, and what a reset leaves.
+// Memory that CPU and GPU use in place, at its edges: hints, pointers inside of structs and of device memory,
+// a kernel that waits for the CPU, several host threads with a stream each, queries, rows, and what a reset
+// leaves.
 #include "app.h"
 #include <thread>
 #include <vector>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Two programs share device memory and events: the first runs itself a second time (fork and exec), sends the handles through a
- * pipe, and both work on one buffer in turns, ordered by events alone. At last the second is killed in the middle of its
- * work, and the first goes on. */
+/* Two programs share device memory and events: the first runs itself a second time (fork and exec), sends the
+ * handles through a pipe, and both work on one buffer in turns, ordered by events alone. At last the second
+ * is killed in the middle of its work, and the first goes on. */
 #include "app.h"
 
 #define WORDS (1 << 20)

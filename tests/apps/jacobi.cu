@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Iterative solutions of a system of equations: Jacobi's by a graph of one step that is launched again and again with its parameters updated, by
-// captures anew each time, and by plain launches, all with the same bits; and conjugate gradients within one cooperative kernel. Against the host.
+// Iterative solutions of a system of equations: Jacobi's by a graph of one step that is launched again and
+// again with its parameters updated, by captures anew each time, and by plain launches, all with the same
+// bits; and conjugate gradients within one cooperative kernel. Against the host.
 #include "app.h"
 #include <cooperative_groups.h>
 #include <utility>
@@ -203,7 +204,8 @@ int main(void)
 	}
 	puts("conjugate gradients in one kernel");
 	printf("~ %d steps\n", count);
-	for (void *q : {(void *)m.a, (void *)m.b, (void *)m.x, (void *)m.y, (void *)m.change, (void *)dx, (void *)p, (void *)sums, (void *)steps})
+	for (void *q : {(void *)m.a, (void *)m.b, (void *)m.x, (void *)m.y, (void *)m.change, (void *)dx,
+		     (void *)p, (void *)sums, (void *)steps})
 		CK(cudaFree(q));
 	CK(cudaStreamDestroy(s));
 	return pass();

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* For the programs that use NVIDIA's libraries: one check for all their status types, which skips where the software device lacks
- * the libraries' machine code, and vectors that live on the device. Include it after app.h. */
+/* For the programs that use NVIDIA's libraries: one check for all their status types, which skips where the
+ * software device lacks the libraries' machine code, and vectors that live on the device. Include it after
+ * app.h. */
 #pragma once
 #include <vector>
 
@@ -85,12 +86,14 @@ static std::vector<double> product(const std::vector<T> &a, const std::vector<T>
 	for (int j = 0; j < n; j++)
 		for (int l = 0; l < k; l++)
 			for (int i = 0; i < m; i++)
-				c[(size_t)j * m + i] += number(a[(size_t)l * m + i]) * number(b[(size_t)j * k + l]);
+				c[(size_t)j * m + i] +=
+					number(a[(size_t)l * m + i]) * number(b[(size_t)j * k + l]);
 	return c;
 }
 
 template <typename T, typename U>
-static void all_close(const char *what, const std::vector<T> &got, const std::vector<U> &want, double tolerance)
+static void all_close(
+	const char *what, const std::vector<T> &got, const std::vector<U> &want, double tolerance)
 {
 	if (got.size() != want.size())
 		fail("%s: %zu values, expected %zu", what, got.size(), want.size());

@@ -43,7 +43,8 @@ int main(void)
 	if (!managed || !mapped)
 		skip("managed memory %d, mapped memory %d", managed, mapped);
 
-	/* Through a mount this memory would have to move between machines by itself: that is a known limit. */
+	/* Through a mount this memory would have to move between machines by itself: that is a known limit.
+	 */
 	e = cudaMallocManaged(&m, N * sizeof(int));
 	if (e == cudaErrorNotSupported)
 		skip("no managed memory");

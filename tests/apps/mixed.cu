@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Memory that CPU and GPU write in turn, exact results: a hundred random programs over managed allocations, a
-// managed variable, mapped pinned memory, pinned memory that is only passed to kernels, and registered memory.
-// Each step is a write by the CPU, by a kernel, by a memset, a copy, a host function, a graph of those, a chain
-// of them that nobody waits for, or a move of managed memory; kernels of several streams run while the CPU writes other bytes of the same pages. A model on the host does the same, and
-// every buffer must agree with it after each synchronisation. Arguments: SEED PROGRAMS.
+// managed variable, mapped pinned memory, pinned memory that is only passed to kernels, and registered
+// memory. Each step is a write by the CPU, by a kernel, by a memset, a copy, a host function, a graph of
+// those, a chain of them that nobody waits for, or a move of managed memory; kernels of several streams run
+// while the CPU writes other bytes of the same pages. A model on the host does the same, and every buffer
+// must agree with it after each synchronisation. Arguments: SEED PROGRAMS.
 #include "app.h"
 #include <sys/mman.h>
 #include <vector>
@@ -209,7 +210,8 @@ static void moved(buffer &b)
 	size_t bytes = b.n * 4;
 
 	poke(b, 0, 1);
-	CK(cudaMemAdvise(b.p, bytes, up_to(2) ? cudaMemAdviseSetReadMostly : cudaMemAdviseUnsetReadMostly, device));
+	CK(cudaMemAdvise(
+		b.p, bytes, up_to(2) ? cudaMemAdviseSetReadMostly : cudaMemAdviseUnsetReadMostly, device));
 	CK(cudaMemPrefetchAsync(b.p, bytes, device, 0, streams[0]));
 	launch(b, streams[0], 0, b.n, 1);
 	CK(cudaMemPrefetchAsync(b.p, bytes, cpu, 0, streams[0]));
@@ -252,9 +254,9 @@ static void graph_with_host(buffer &b)
 
 static void step(void)
 {
-	static const char *const what[] = {"a CPU write", "a kernel", "both at once", "a host function", "a copy",
-		"a copy from the device", "a copy through the heap", "a memset", "a graph", "a chain", "a query",
-		"a prefetch", "a graph with a host function", "an event"};
+	static const char *const what[] = {"a CPU write", "a kernel", "both at once", "a host function",
+		"a copy", "a copy from the device", "a copy through the heap", "a memset", "a graph",
+		"a chain", "a query", "a prefetch", "a graph with a host function", "an event"};
 	buffer &b = buffers[up_to(KINDS)], &o = buffers[up_to(KINDS)];
 	unsigned which = up_to(14);
 	cudaEvent_t e;

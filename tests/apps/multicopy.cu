@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A pipeline over four streams: each piece is copied to the device, worked on and copied back while its neighbours are on their way; then managed memory
-// attached to streams with host threads as some of the workers; then thirty-two chains of small kernels at once.
+// A pipeline over four streams: each piece is copied to the device, worked on and copied back while its
+// neighbours are on their way; then managed memory attached to streams with host threads as some of the
+// workers; then thirty-two chains of small kernels at once.
 #include "app.h"
 #include <thread>
 #include <vector>
@@ -55,7 +56,8 @@ static void pipeline(void)
 	puts("pipeline");
 }
 
-/* Tasks of different sizes: the small ones are the CPU's, the others a stream's; all of it in managed memory. */
+/* Tasks of different sizes: the small ones are the CPU's, the others a stream's; all of it in managed memory.
+ */
 static void tasks(void)
 {
 	enum { TASKS = 24, LANES = 3 };
@@ -81,7 +83,8 @@ static void tasks(void)
 						data[t][i] = model(data[t][i], t);
 					continue;
 				}
-				CK(cudaStreamAttachMemAsync(s, data[t], 0, concurrent ? cudaMemAttachSingle : cudaMemAttachGlobal));
+				CK(cudaStreamAttachMemAsync(s, data[t], 0,
+					concurrent ? cudaMemAttachSingle : cudaMemAttachGlobal));
 				CK(cudaStreamSynchronize(s));
 				work<<<(n + 255) / 256, 256, 0, s>>>(data[t], n, t);
 				CK(cudaGetLastError());
@@ -95,7 +98,8 @@ static void tasks(void)
 	for (int t = 0; t < TASKS; t++) {
 		for (int i = 0; i < (t + 1) * 500; i++)
 			if (data[t][i] != model(i + t, t))
-				fail("task %d, element %d is %d, expected %d", t, i, data[t][i], model(i + t, t));
+				fail("task %d, element %d is %d, expected %d", t, i, data[t][i],
+					model(i + t, t));
 		CK(cudaFree(data[t]));
 	}
 	puts("tasks");

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// NCCL with one rank: every collective on types of each size, in and out of place, grouped, sent to itself, with a scaling operation of one's own, and in a graph.
+// NCCL with one rank: every collective on types of each size, in and out of place, grouped, sent to itself,
+// with a scaling operation of one's own, and in a graph.
 #include "app.h"
 #include "libs.h"
 #include <nccl.h>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Particles that push each other away, found by sorting them into cells with thrust; pictures compared by byte-wide instructions (stereo disparity); and a
-// window of the second-level cache that is asked for by a stream's attributes. Against the host.
+// Particles that push each other away, found by sorting them into cells with thrust; pictures compared by
+// byte-wide instructions (stereo disparity); and a window of the second-level cache that is asked for by a
+// stream's attributes. Against the host.
 #include "app.h"
 #include <thrust/execution_policy.h>
 #include <thrust/sort.h>
@@ -127,7 +128,8 @@ __global__ void disparity(const unsigned *left, const unsigned *right, int *out)
 
 		for (int j = -2; j <= 2; j++)
 			for (int i = -2; i <= 2; i++) {
-				int u = min(max(x + i, 0), W - 1), v = min(max(y + j, 0), H - 1), w = max(u - d, 0);
+				int u = min(max(x + i, 0), W - 1), v = min(max(y + j, 0), H - 1),
+				    w = max(u - d, 0);
 
 				cost += __vsadu4(left[v * W + u], right[v * W + w]);
 			}
@@ -158,7 +160,8 @@ static void stereo(void)
 	/* The upper half is moved by 3, the lower by 9. */
 	for (int y = 0; y < H; y++)
 		for (int x = 0; x < W; x++)
-			left[y * W + x] = right[y * W + (x > (y < H / 2 ? 3 : 9) ? x - (y < H / 2 ? 3 : 9) : 0)];
+			left[y * W + x] =
+				right[y * W + (x > (y < H / 2 ? 3 : 9) ? x - (y < H / 2 ? 3 : 9) : 0)];
 	disparity<<<H, W>>>(left, right, out);
 	CK(cudaDeviceSynchronize());
 	for (int y = 0; y < H; y++)
@@ -194,7 +197,8 @@ int main(void)
 	CK(cudaStreamCreate(&s));
 	CK(cudaMalloc(&window, 1 << 20));
 	if (p.accessPolicyMaxWindowSize > 0) {
-		CK(cudaDeviceSetLimit(cudaLimitPersistingL2CacheSize, (size_t)p.persistingL2CacheMaxSize / 2));
+		CK(cudaDeviceSetLimit(
+			cudaLimitPersistingL2CacheSize, (size_t)p.persistingL2CacheMaxSize / 2));
 		a.accessPolicyWindow.base_ptr = window;
 		a.accessPolicyWindow.num_bytes = 1 << 20;
 		a.accessPolicyWindow.hitRatio = 0.5f;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-// What a filter makes of texels: between the levels of a mipmap, by a level and by gradients, with a bias and limits; on a cube's faces and around
-// their edges; of a window on an array, as other numbers; from colours on the curve of sRGB. The right values are computed on the CPU.
+// What a filter makes of texels: between the levels of a mipmap, by a level and by gradients, with a bias and
+// limits; on a cube's faces and around their edges; of a window on an array, as other numbers; from colours
+// on the curve of sRGB. The right values are computed on the CPU.
 #include <cmath>
 #include <cstdio>
 #include <cstring>
@@ -61,7 +62,8 @@ static void mipmap(cudaTextureFilterMode filter, float bias, float least, float 
 		std::vector<float> v((size_t)(W >> l) * (W >> l), 10.0f * l + 1);
 
 		CK(cudaGetMipmappedArrayLevel(&a, m, (unsigned)l));
-		CK(cudaMemcpy2DToArray(a, 0, 0, v.data(), (W >> l) * 4, (W >> l) * 4, W >> l, cudaMemcpyHostToDevice));
+		CK(cudaMemcpy2DToArray(
+			a, 0, 0, v.data(), (W >> l) * 4, (W >> l) * 4, W >> l, cudaMemcpyHostToDevice));
 	}
 	r.resType = cudaResourceTypeMipmappedArray;
 	r.res.mipmap.mipmap = m;
@@ -108,7 +110,8 @@ __global__ void directions_layered(cudaTextureObject_t t, const float3 *at, floa
 	out[threadIdx.x] = texCubemapLayered<float>(t, p.x, p.y, p.z, 1);
 }
 
-/* Texels of a cube whose value is a smooth function of the direction: what a seamless filter gives is near it everywhere. */
+/* Texels of a cube whose value is a smooth function of the direction: what a seamless filter gives is near it
+ * everywhere. */
 static float smooth(double x, double y, double z)
 {
 	double n = sqrt(x * x + y * y + z * z);
@@ -134,13 +137,19 @@ static void cube(bool layered)
 		for (int j = 0; j < side; j++)
 			for (int i = 0; i < side; i++) {
 				double p = 2 * (i + 0.5) / side - 1, q = 2 * (j + 0.5) / side - 1;
-				double x[6][3] = {{1, -q, -p}, {-1, -q, p}, {p, 1, q}, {p, -1, -q}, {p, -q, 1}, {-p, -q, -1}}, *e = x[l % 6];
+				double x[6][3] = {{1, -q, -p}, {-1, -q, p}, {p, 1, q}, {p, -1, -q},
+					{p, -q, 1}, {-p, -q, -1}},
+				       *e = x[l % 6];
 
-				v[((size_t)l * side + j) * side + i] = smooth(e[0], e[1], e[2]) + (l < 6 ? 0 : 100);
+				v[((size_t)l * side + j) * side + i] =
+					smooth(e[0], e[1], e[2]) + (l < 6 ? 0 : 100);
 			}
 	for (int i = 0; i < N; i++) /* some on edges and in corners */
-		at[i] = make_float3(sinf((i + 1) * 1.7f), i % 5 == 0 ? sinf((i + 1) * 1.7f) * 0.999f : cosf(i * 2.3f), i % 10 == 0 ? sinf((i + 1) * 1.7f) * 1.001f : cosf(i * 0.9f));
-	CK(cudaMalloc3DArray(&a, &f, make_cudaExtent(side, side, layers), cudaArrayCubemap | (layered ? cudaArrayLayered : 0)));
+		at[i] = make_float3(sinf((i + 1) * 1.7f),
+			i % 5 == 0 ? sinf((i + 1) * 1.7f) * 0.999f : cosf(i * 2.3f),
+			i % 10 == 0 ? sinf((i + 1) * 1.7f) * 1.001f : cosf(i * 0.9f));
+	CK(cudaMalloc3DArray(&a, &f, make_cudaExtent(side, side, layers),
+		cudaArrayCubemap | (layered ? cudaArrayLayered : 0)));
 	c.srcPtr = make_cudaPitchedPtr(v.data(), (size_t)side * 4, side, side);
 	c.dstArray = a;
 	c.extent = make_cudaExtent(side, side, layers);
@@ -160,7 +169,8 @@ static void cube(bool layered)
 	CK(cudaMemcpy(got, out, sizeof(got), cudaMemcpyDeviceToHost));
 	for (int i = 0; i < N; i++)
 		if (!(fabs(got[i] - smooth(at[i].x, at[i].y, at[i].z) - (layered ? 100 : 0)) < 0.1))
-			fail("direction %d: %g, want about %g", i, (double)got[i], (double)smooth(at[i].x, at[i].y, at[i].z));
+			fail("direction %d: %g, want about %g", i, (double)got[i],
+				(double)smooth(at[i].x, at[i].y, at[i].z));
 	CK(cudaDestroyTextureObject(t));
 	CK(cudaFreeArray(a));
 	CK(cudaFree(out));
@@ -218,17 +228,20 @@ static void formats(void)
 		for (int k = 0; k < 4; k++) {
 			float seen = (&got[i].x)[k], want = k == 3 ? v[i][k] / 255.0f : linear(v[i][k]);
 
-			/* Devices convert to within half a step of the number that is stored, not of a float. */
+			/* Devices convert to within half a step of the number that is stored, not of a float.
+			 */
 			if (k == 3 ? !(fabsf(seen - want) < 1e-3f)
 				   : !(seen >= linear(v[i][k] - 0.5) && seen <= linear(v[i][k] + 0.5)))
-				fail("colour %d.%d, %d: %g, want %g", i, k, v[i][k], (double)seen, (double)want);
+				fail("colour %d.%d, %d: %g, want %g", i, k, v[i][k], (double)seen,
+					(double)want);
 		}
 	CK(cudaDestroyTextureObject(t));
 	CK(cudaFreeArray(a));
 	CK(cudaFree(out));
 }
 
-/* Floats seen as bits: of a plain array, and the middle one of three layers where the device takes such a window. */
+/* Floats seen as bits: of a plain array, and the middle one of three layers where the device takes such a
+ * window. */
 static void windows(void)
 {
 	cudaChannelFormatDesc f = cudaCreateChannelDesc<float2>();

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Transforms of signals and images without a library: a separable convolution with its kernel in constant memory, the cosine transform of 8x8 blocks and
-// back, a Walsh transform, a Haar wavelet, and an edge filter that reads by a texture's rules. Against the host.
+// Transforms of signals and images without a library: a separable convolution with its kernel in constant
+// memory, the cosine transform of 8x8 blocks and back, a Walsh transform, a Haar wavelet, and an edge filter
+// that reads by a texture's rules. Against the host.
 #include "app.h"
 #include <vector>
 
@@ -108,7 +109,8 @@ static void cosines(const std::vector<float> &image, float *a, float *b)
 
 			for (int j = 0; j < 8; j++)
 				for (int i = 0; i < 8; i++)
-					s += image[(y / 8 * 8 + j) * W + x / 8 * 8 + i] * cos((2 * i + 1) * (x % 8) * M_PI / 16) *
+					s += image[(y / 8 * 8 + j) * W + x / 8 * 8 + i] *
+					     cos((2 * i + 1) * (x % 8) * M_PI / 16) *
 					     cos((2 * j + 1) * (y % 8) * M_PI / 16);
 			s *= (x % 8 ? 0.5 : sqrt(0.125)) * (y % 8 ? 0.5 : sqrt(0.125));
 			close_to("cosine transform", (size_t)(y * W + x), got[y * W + x], s, 1e-5);
@@ -195,7 +197,8 @@ __global__ void edges(cudaTextureObject_t t, float *out)
 
 	for (int k = 0; k < 9; k++)
 		p[k] = tex2D<float>(t, x + k % 3 - 1, y + k / 3 - 1);
-	float h = p[2] + 2 * p[5] + p[8] - p[0] - 2 * p[3] - p[6], v = p[6] + 2 * p[7] + p[8] - p[0] - 2 * p[1] - p[2];
+	float h = p[2] + 2 * p[5] + p[8] - p[0] - 2 * p[3] - p[6],
+	      v = p[6] + 2 * p[7] + p[8] - p[0] - 2 * p[1] - p[2];
 	out[threadIdx.x * W + blockIdx.x] = fabsf(h) + fabsf(v);
 }
 
@@ -206,7 +209,9 @@ static void filter(const std::vector<float> &image, float *b)
 	cudaTextureDesc d = {};
 	cudaTextureObject_t t;
 	cudaArray_t array;
-	auto at = [&](int x, int y) { return image[(y < 0 ? 0 : y < H ? y : H - 1) * W + (x < 0 ? 0 : x < W ? x : W - 1)]; };
+	auto at = [&](int x, int y) {
+		return image[(y < 0 ? 0 : y < H ? y : H - 1) * W + (x < 0 ? 0 : x < W ? x : W - 1)];
+	};
 
 	CK(cudaMallocArray(&array, &f, W, H));
 	CK(cudaMemcpy2DToArray(array, 0, 0, image.data(), W * 4, W * 4, H, cudaMemcpyHostToDevice));
@@ -218,8 +223,10 @@ static void filter(const std::vector<float> &image, float *b)
 	std::vector<float> got = get(b, W * H);
 	for (int y = 0; y < H; y++)
 		for (int x = 0; x < W; x++) {
-			double h = at(x + 1, y - 1) + 2 * at(x + 1, y) + at(x + 1, y + 1) - at(x - 1, y - 1) - 2 * at(x - 1, y) - at(x - 1, y + 1);
-			double v = at(x - 1, y + 1) + 2 * at(x, y + 1) + at(x + 1, y + 1) - at(x - 1, y - 1) - 2 * at(x, y - 1) - at(x + 1, y - 1);
+			double h = at(x + 1, y - 1) + 2 * at(x + 1, y) + at(x + 1, y + 1) - at(x - 1, y - 1) -
+				   2 * at(x - 1, y) - at(x - 1, y + 1);
+			double v = at(x - 1, y + 1) + 2 * at(x, y + 1) + at(x + 1, y + 1) - at(x - 1, y - 1) -
+				   2 * at(x, y - 1) - at(x + 1, y - 1);
 			close_to("edges", (size_t)(y * W + x), got[y * W + x], fabs(h) + fabs(v), 1e-5);
 		}
 	CK(cudaDestroyTextureObject(t));

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sorting by networks and by merging: a bitonic network whose small steps stay in shared memory, an odd-even merge network, and merge sort that finds each
-// element's place by binary search; keys with values. Against the standard library.
+// Sorting by networks and by merging: a bitonic network whose small steps stay in shared memory, an odd-even
+// merge network, and merge sort that finds each element's place by binary search; keys with values. Against
+// the standard library.
 #include "app.h"
 #include <algorithm>
 #include <vector>
@@ -59,7 +60,8 @@ __global__ void odd_even(unsigned *key, unsigned *value, unsigned size, unsigned
 	}
 }
 
-__global__ void merge(const unsigned *key, const unsigned *value, unsigned *key2, unsigned *value2, unsigned run)
+__global__ void merge(
+	const unsigned *key, const unsigned *value, unsigned *key2, unsigned *value2, unsigned run)
 {
 	unsigned i = blockIdx.x * blockDim.x + threadIdx.x, pair = i / (2 * run) * 2 * run, mine = i - pair;
 	bool right = mine >= run;
@@ -80,7 +82,8 @@ __global__ void merge(const unsigned *key, const unsigned *value, unsigned *key2
 	value2[to] = value[i];
 }
 
-static void check(const char *name, const std::vector<unsigned> &keys, const unsigned *key, const unsigned *value, bool stable)
+static void check(const char *name, const std::vector<unsigned> &keys, const unsigned *key,
+	const unsigned *value, bool stable)
 {
 	std::vector<unsigned> k(N), v(N), order(N);
 
@@ -89,7 +92,8 @@ static void check(const char *name, const std::vector<unsigned> &keys, const uns
 	CK(cudaMemcpy(v.data(), value, N * 4, cudaMemcpyDeviceToHost));
 	for (unsigned i = 0; i < N; i++)
 		order[i] = i;
-	std::stable_sort(order.begin(), order.end(), [&](unsigned a, unsigned b) { return keys[a] < keys[b]; });
+	std::stable_sort(
+		order.begin(), order.end(), [&](unsigned a, unsigned b) { return keys[a] < keys[b]; });
 	for (unsigned i = 0; i < N; i++) {
 		if (k[i] != keys[order[i]] || keys[v[i]] != k[i])
 			fail("%s: place %u has key %u of value %u", name, i, k[i], v[i]);

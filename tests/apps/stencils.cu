@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Grids: a finite-difference wave in three dimensions with a radius of four, planes kept in registers and a slice in shared memory; optical flow after Horn
-// and Schunck between two pictures, one of which is the other moved; and lines of sight over a terrain by a scan of maxima. Against the host.
+// Grids: a finite-difference wave in three dimensions with a radius of four, planes kept in registers and a
+// slice in shared memory; optical flow after Horn and Schunck between two pictures, one of which is the other
+// moved; and lines of sight over a terrain by a scan of maxima. Against the host.
 #include "app.h"
 #include <vector>
 
@@ -11,7 +12,8 @@ __constant__ float coefficient[R + 1];
 __global__ void wave(const float *in, float *out)
 {
 	__shared__ float tile[8 + 2 * R][16 + 2 * R];
-	int x = blockIdx.x * 16 + threadIdx.x, y = blockIdx.y * 8 + threadIdx.y, tx = threadIdx.x + R, ty = threadIdx.y + R;
+	int x = blockIdx.x * 16 + threadIdx.x, y = blockIdx.y * 8 + threadIdx.y, tx = threadIdx.x + R,
+	    ty = threadIdx.y + R;
 	float column[2 * R + 1];
 
 	auto at = [&](int i, int j, int k) {
@@ -36,7 +38,8 @@ __global__ void wave(const float *in, float *out)
 		__syncthreads();
 		float v = coefficient[0] * column[R];
 		for (int k = 1; k <= R; k++)
-			v += coefficient[k] * (column[R - k] + column[R + k] + tile[ty][tx - k] + tile[ty][tx + k] + tile[ty - k][tx] + tile[ty + k][tx]);
+			v += coefficient[k] * (column[R - k] + column[R + k] + tile[ty][tx - k] +
+						      tile[ty][tx + k] + tile[ty - k][tx] + tile[ty + k][tx]);
 		out[(z * Y + y) * X + x] = v;
 	}
 }
@@ -58,14 +61,19 @@ static void waves(void)
 	CK(cudaMemcpy(d[0], grid.data(), grid.size() * 4, cudaMemcpyHostToDevice));
 	for (int s = 0; s < STEPS; s++) {
 		wave<<<dim3(X / 16, Y / 8), dim3(16, 8)>>>(d[s % 2], d[(s + 1) % 2]);
-		auto at = [&](int i, int j, int k) { return i < 0 || j < 0 || k < 0 || i >= X || j >= Y || k >= Z ? 0.0 : a[(k * Y + j) * X + i]; };
+		auto at = [&](int i, int j, int k) {
+			return i < 0 || j < 0 || k < 0 || i >= X || j >= Y || k >= Z ? 0.0
+										     : a[(k * Y + j) * X + i];
+		};
 		for (int z = 0; z < Z; z++)
 			for (int y = 0; y < Y; y++)
 				for (int x = 0; x < X; x++) {
 					double v = c[0] * at(x, y, z);
 
 					for (int k = 1; k <= R; k++)
-						v += c[k] * (at(x - k, y, z) + at(x + k, y, z) + at(x, y - k, z) + at(x, y + k, z) + at(x, y, z - k) + at(x, y, z + k));
+						v += c[k] * (at(x - k, y, z) + at(x + k, y, z) +
+								    at(x, y - k, z) + at(x, y + k, z) +
+								    at(x, y, z - k) + at(x, y, z + k));
 					b[(z * Y + y) * X + x] = v;
 				}
 		a.swap(b);
@@ -117,7 +125,9 @@ static void optical_flow(void)
 
 	for (int y = 0; y < SIDE; y++)
 		for (int x = 0; x < SIDE; x++) {
-			auto picture = [](float u, float v) { return sinf(u * 0.2f) * cosf(v * 0.15f) + 0.5f * sinf((u + v) * 0.1f); };
+			auto picture = [](float u, float v) {
+				return sinf(u * 0.2f) * cosf(v * 0.15f) + 0.5f * sinf((u + v) * 0.1f);
+			};
 			a[y * SIDE + x] = picture((float)x, (float)y);
 			b[y * SIDE + x] = picture(x - 0.5f, y - 0.25f);
 		}

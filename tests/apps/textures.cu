@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Textures of the other kinds: layers, cubes, mipmaps made level by level through surfaces, many textures by an array of their handles in device memory, and
-// one over linear memory with a pitch. Where a device lacks a kind it says so in words, and that is told.
+// Textures of the other kinds: layers, cubes, mipmaps made level by level through surfaces, many textures by
+// an array of their handles in device memory, and one over linear memory with a pitch. Where a device lacks a
+// kind it says so in words, and that is told.
 #include "app.h"
 #include <vector>
 
@@ -128,7 +129,8 @@ static void mipmaps(void)
 	cudaTextureObject_t t;
 	std::vector<float> v(W * W);
 	float *out, got[4];
-	cudaError_t e = cudaMallocMipmappedArray(&m, &f, make_cudaExtent(W, W, 0), 4, cudaArraySurfaceLoadStore);
+	cudaError_t e =
+		cudaMallocMipmappedArray(&m, &f, make_cudaExtent(W, W, 0), 4, cudaArraySurfaceLoadStore);
 
 	if (e == cudaErrorNotSupported) {
 		cudaGetLastError();
@@ -185,7 +187,9 @@ __global__ void by_table(const cudaTextureObject_t *table, int count, float *out
 	float s = 0;
 
 	for (int i = 0; i < count; i++)
-		s += tex2D<float>(table[(i + threadIdx.x) % count], threadIdx.x % W + 0.5f, (float)(threadIdx.x / W % W) + 0.5f) * (i + 1);
+		s += tex2D<float>(table[(i + threadIdx.x) % count], threadIdx.x % W + 0.5f,
+			     (float)(threadIdx.x / W % W) + 0.5f) *
+		     (i + 1);
 	out[threadIdx.x] = s;
 }
 
@@ -228,7 +232,8 @@ static void tables(void)
 
 __global__ void shifted(cudaTextureObject_t t, float *out, int dx, int dy)
 {
-	out[threadIdx.y * W + threadIdx.x] = tex2D<float>(t, (threadIdx.x + dx + 0.5f) / W, (threadIdx.y + dy + 0.5f) / W);
+	out[threadIdx.y * W + threadIdx.x] =
+		tex2D<float>(t, (threadIdx.x + dx + 0.5f) / W, (threadIdx.y + dy + 0.5f) / W);
 }
 
 static void linear(void)

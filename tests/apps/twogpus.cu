@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Two devices of one machine: which is which under CUDA_VISIBLE_DEVICES, work on both at once from one thread and from two, copies
- * between them in every way, peer access and its errors, memory of the second device shared with another program, and
- * two programs with a device each. */
+/* Two devices of one machine: which is which under CUDA_VISIBLE_DEVICES, work on both at once from one thread
+ * and from two, copies between them in every way, peer access and its errors, memory of the second device
+ * shared with another program, and two programs with a device each. */
 #include "app.h"
 
 #define WORDS (1 << 18)
@@ -347,8 +347,9 @@ static void programs(const cudaDeviceProp *d)
 	visible("1", order, 1);
 	visible("0", order + 1, 1);
 	visible("1,7,0", order, 1);     /* what is behind a wrong one is not seen */
-	snprintf(text, sizeof(text), "GPU-%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x", u[0], u[1],
-		u[2], u[3], u[4], u[5], u[6], u[7], u[8], u[9], u[10], u[11], u[12], u[13], u[14], u[15]);
+	snprintf(text, sizeof(text),
+		"GPU-%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x", u[0], u[1], u[2],
+		u[3], u[4], u[5], u[6], u[7], u[8], u[9], u[10], u[11], u[12], u[13], u[14], u[15]);
 	visible(text, order, 1);
 	visible("", order, 0);
 	printf("CUDA_VISIBLE_DEVICES\n");

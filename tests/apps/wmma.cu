@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Matrix products by the warp-wide fragments of tensor cores, of every type that the code was compiled for: half with single or half sums, signed and
-// unsigned bytes; from capability 8.0 bfloat16, TF32 and double as well. Against the host.
+// Matrix products by the warp-wide fragments of tensor cores, of every type that the code was compiled for:
+// half with single or half sums, signed and unsigned bytes; from capability 8.0 bfloat16, TF32 and double as
+// well. Against the host.
 #include "app.h"
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
@@ -21,7 +22,8 @@ template <> struct named<tf32> {
 };
 #endif
 
-template <int M, int N, int K, typename F, typename T, typename S> __global__ void multiply(const T *a, const T *b, S *c, int *ran)
+template <int M, int N, int K, typename F, typename T, typename S>
+__global__ void multiply(const T *a, const T *b, S *c, int *ran)
 {
 #if __CUDA_ARCH__ >= 800
 	constexpr bool able = true;
@@ -55,7 +57,8 @@ template <> double value(double v)
 	return v;
 }
 
-template <int M, int N, int K, typename F, typename T, typename S> static void check(const char *name, bool integers, double tolerance)
+template <int M, int N, int K, typename F, typename T, typename S>
+static void check(const char *name, bool integers, double tolerance)
 {
 	const int m = M * TILES, n = N * TILES, k = K * TILES;
 	T *a, *b;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The demo's program: adds two vectors of a million floats on the GPU and checks every sum. It is ordinary CUDA and knows nothing of scudafs.
- * One thread. */
+/* The demo's program: adds two vectors of a million floats on the GPU and checks every sum. It is ordinary
+ * CUDA and knows nothing of scudafs. One thread. */
 #include <cstdio>
 #include <cstdlib>
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Kernels that launch kernels: a recursive quicksort whose partitions are launched by the device, a tail launch that sees what its parent's children
-// wrote, and children in fire-and-forget streams. Linked with the device's runtime, which is machine code made by the driver of a real GPU.
+// Kernels that launch kernels: a recursive quicksort whose partitions are launched by the device, a tail
+// launch that sees what its parent's children wrote, and children in fire-and-forget streams. Linked with the
+// device's runtime, which is machine code made by the driver of a real GPU.
 #include "../app.h"
 #include <algorithm>
 #include <vector>

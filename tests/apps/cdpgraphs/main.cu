@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Graphs that kernels launch: fire and forget, as a tail, and a graph that launches itself again until its work is done. Linked with the
-// device's runtime, which is machine code made by the driver of a real GPU.
+// Graphs that kernels launch: fire and forget, as a tail, and a graph that launches itself again until its
+// work is done. Linked with the device's runtime, which is machine code made by the driver of a real GPU.
 #include "../app.h"
 
 __global__ void add(int *x, int v)

@@ -13,6 +13,7 @@ int work(thrust::device_vector<int> &k, thrust::device_vector<float> &v, thrust:
 	thrust::stable_sort(v.begin(), v.end(), thrust::greater<float>());
 	thrust::inclusive_scan(v.begin(), v.end(), v.begin());
 	thrust::exclusive_scan(w.begin(), w.end(), w.begin());
-	return (int)(thrust::unique(k.begin(), k.end()) - k.begin()) + (int)thrust::reduce(w.begin(), w.end()) +
+	return (int)(thrust::unique(k.begin(), k.end()) - k.begin()) +
+	       (int)thrust::reduce(w.begin(), w.end()) +
 	       (int)thrust::reduce(v.begin(), v.end(), 0.0f, thrust::maximum<float>());
 }
