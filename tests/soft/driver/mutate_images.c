@@ -100,7 +100,7 @@ static void fill_pool(void)
 }
 
 /* Numbers that mean something somewhere. */
-static uint64_t word_of(size_t n)
+static uint64_t a_word(size_t n)
 {
 	static const uint64_t w[] = {0, 1, 2, 3, 7, 8, 15, 16, 63, 64, 65, 75, 80, 255, 256, 4096, 0x7fff,
 			0xffff, 0x10000,
@@ -214,7 +214,7 @@ static size_t build(char *to, unsigned depth)
 	case 0: return build_elf(to);
 	case 1: return append(to, 0, texts[t], strlen(texts[t]) + random_below(2));
 	case 2: { /* a wrapper where none may be: its addresses are the client's */
-		uint64_t w[4] = {1ull << 32 | IMAGE_WRAPPER_MAGIC, random_below(2) ? 8 : word_of(MAX_IMAGE), 0,
+		uint64_t w[4] = {1ull << 32 | IMAGE_WRAPPER_MAGIC, random_below(2) ? 8 : a_word(MAX_IMAGE), 0,
 				0};
 		return append(to, 0, w, sizeof w);
 	}
@@ -234,7 +234,7 @@ static size_t damage(char *s, size_t n)
 {
 	char tmp[256];
 	size_t at = random_below((uint32_t)n), len = random_below(sizeof tmp);
-	uint64_t w = word_of(n);
+	uint64_t w = a_word(n);
 	if (len > n - at)
 		len = n - at;
 	memcpy(tmp, s + at, len);
