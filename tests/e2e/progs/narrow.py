@@ -2,6 +2,7 @@
 # narrow.py HOST PORT BYTES_A_SECOND FILE: a relay to that port of 127.0.0.1 that carries no more than so
 # many bytes a second in each direction, all connections together. Listens on HOST, prints the port, and
 # keeps the number of bytes that went to the server in FILE.
+import os
 import socket
 import sys
 import threading
@@ -26,14 +27,20 @@ class Lane:
         if late > 0:
             time.sleep(late)
 
+    def tell(self):
+        # Whoever reads the file finds a number: never an empty file, never an older one after a newer one.
+        with self.lock:
+            with open(path + ".new", "w") as f:
+                f.write(f"{self.bytes}\n")
+            os.replace(path + ".new", path)
+
 
 def pump(source, sink, lane, count):
     try:
         while data := source.recv(32768):
             lane.carry(len(data))
             if count:
-                with open(path, "w") as f:
-                    f.write(f"{lane.bytes}\n")
+                lane.tell()
             sink.sendall(data)
     except OSError:
         pass
