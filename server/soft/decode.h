@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* From instructions to operations: slots for registers and constants, a handler for each operation, branches
- * resolved. decode.c has the core; decode_*.c have one family of instructions each. Private to decode*.c but
- * for decode_function.
+ * resolved. decode.c emits operations, decode_operand.c finds their slots; the other decode_*.c have one
+ * family of instructions each. Private to decode*.c but for decode_function.
  *
  * Thread rule: the caller holds the module's lock. */
 #pragma once
@@ -101,6 +101,17 @@ uint32_t target(struct decoder *d, const struct ptx_operand *o, unsigned width, 
 void finish_widen(struct decoder *d);
 /* The slot of an address operand in that space as a generic address, its offset included. */
 uint32_t generic_address(struct decoder *d, const struct ptx_operand *o, unsigned space);
+struct address {
+	uint32_t slot;
+	int64_t off;
+	bool shared;
+};
+/* The address operand of an access outside the parameter spaces. */
+struct address address_of(struct decoder *d, const struct ptx_operand *o, unsigned space);
+/* What the order of an access is to emit_check. */
+unsigned access_order(const struct decoder *d);
+/* The bytes that an asynchronous store or reduction tells a barrier: all is done when it is issued. */
+void barrier_tell(struct decoder *d, const struct ptx_operand *barrier, unsigned bytes);
 /* A slot that takes (b8 b16 b32 b64) words of a call parameter; the words of v are laid out on first use. */
 uint32_t param_slot(struct decoder *d, struct ptx_var *v);
 /* The slot of an operand of a float operation, halves flushed by hand where there is .ftz: the processor's
