@@ -80,6 +80,7 @@ struct graph *graph_copy(struct graph *g);
 struct node *node_create(
 	struct graph *g, CUgraphNodeType type, struct work *w, struct node **deps, unsigned ndeps);
 bool node_depend(struct node *n, struct node *on, const CUgraphEdgeData *data);
+void node_undepend(struct node *n, const struct node *on);
 /* What an edge may say; NULL says nothing. */
 bool edge_fits(const struct node *from, const struct node *to, const CUgraphEdgeData *data);
 /* Does it, or a graph in it, have nodes of that type? */

@@ -27,6 +27,9 @@ struct pool {
 struct pool *pool_create(int device, const CUmemPoolProps *props);
 struct pool *pool_default(int device);
 struct pool *pool_current(int device);
+/* The device's current pool, of which there is a reference from then on; and it no longer is, if it was. */
+void pool_set_current(int device, struct pool *p);
+void pool_forget_current(struct pool *p);
 /* Memory from a pool, 0 when there is none (work that will free some is waited for first). */
 uint64_t pool_take(struct pool *p, size_t bytes, struct context *c);
 void pool_free_now(uint64_t p);
