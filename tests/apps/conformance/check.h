@@ -50,6 +50,15 @@ static inline CUresult answer(const char *mark, const char *call, CUresult r)
 	return r;
 }
 
+/* A text that may differ, each of its lines for itself. */
+static inline void vary(const char *text)
+{
+	for (size_t n; *text; text += n + (text[n] == '\n')) {
+		n = strcspn(text, "\n");
+		printf("~ [%.*s]\n", (int)n, text);
+	}
+}
+
 static inline void need(const char *call, CUresult r, int line)
 {
 	if (r == CUDA_SUCCESS)

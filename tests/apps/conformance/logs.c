@@ -34,13 +34,9 @@ static void tell(const char *log)
 	const char *line = strstr(log, "line "), *last = log;
 
 	SAY("of line %d", line ? atoi(line + 5) : 0);
-	for (const char *at = log; *at;) {
-		size_t n = strcspn(at, "\n");
-
-		printf("~ [%.*s]\n", (int)n, at);
+	for (const char *at = log; *at; at += strcspn(at, "\n"), at += *at == '\n')
 		last = at;
-		at += n + (at[n] == '\n');
-	}
+	vary(log);
 	SAY("aborted %d, ends with a newline %d",
 		!strncmp(last, "ptxas fatal   : Ptx assembly aborted due to errors", 50),
 		*log && log[strlen(log) - 1] == '\n');
@@ -65,7 +61,7 @@ static void texts(void)
 		SAY("sizes right %d %d", (size_t)v[1] == strlen(info), (size_t)v[3] == strlen(error));
 		printf("~ sizes %zu %zu, %zu %zu\n", (size_t)v[1], strlen(info), (size_t)v[3], strlen(error));
 		tell(error);
-		printf("~ [%s]\n", info);
+		vary(info);
 	}
 }
 
@@ -127,7 +123,7 @@ static void links(void)
 		SAY("sizes right %d %d", (size_t)v[1] == strlen(info), (size_t)v[3] == strlen(error));
 		printf("~ sizes %zu %zu, %zu %zu\n", (size_t)v[1], strlen(info), (size_t)v[3], strlen(error));
 		tell(error);
-		printf("~ [%s]\n", info);
+		vary(info);
 		ASK(cuLinkDestroy(l));
 	}
 }
