@@ -3,9 +3,10 @@
  * digest in place of the bytes; the digest that a file in the cache bears is always one that we computed
  * ourselves over what we keep.
  *
- * Thread rule: see image.h; no state. */
+ * Thread rule: see image.h; `lock` guards the list of preserved images. */
 #include "server/image.h"
 
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -15,6 +16,9 @@
 #include "wire/limits.h"
 
 #define LIMIT_PARTS 4096
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct image *preserved;
 
 static bool take_bytes(struct exec *x, struct image *i, const uint8_t *wanted)
 {
@@ -36,14 +40,13 @@ static bool take_bytes(struct exec *x, struct image *i, const uint8_t *wanted)
 	return true;
 }
 
-bool image_get(struct exec *x, struct image *i)
+static bool get(struct exec *x, struct image *i)
 {
 	uint64_t kind = get_u64(&x->in), total = 0;
 	size_t parts = get_array(&x->in, LIMIT_PARTS), wanted_len = 0;
 	size_t *size = exec_alloc(x, (parts + 1) * sizeof *size);
 	const uint8_t *wanted;
 
-	*i = (struct image){0};
 	if (!size || !parts)
 		return false;
 	for (size_t k = 0; k < parts; k++) {
@@ -71,7 +74,7 @@ bool image_get(struct exec *x, struct image *i)
 	if (kind == IMAGE_WRAPPER2) {
 		const uint8_t *p = i->bytes + size[0];
 
-		i->extra = exec_alloc(x, parts * sizeof *i->extra);
+		i->extra = calloc(parts, sizeof *i->extra);
 		if (!i->extra)
 			return false;
 		for (size_t k = 1; k < parts; k++) {
@@ -85,14 +88,49 @@ bool image_get(struct exec *x, struct image *i)
 	return true;
 }
 
+struct image *image_get(struct exec *x)
+{
+	struct image *i = calloc(1, sizeof *i);
+
+	if (i && get(x, i))
+		return i;
+	image_free(i);
+	return NULL;
+}
+
 void image_keep(const struct image *i)
 {
 	if (!i->asked && i->n >= IMAGE_KEPT)
 		cache_write(i->digest, i->bytes, i->n);
 }
 
-void image_finish(struct image *i)
+void image_preserve(struct image *i, uint64_t library)
 {
+	i->library = library;
+	pthread_mutex_lock(&lock);
+	i->next = preserved;
+	preserved = i;
+	pthread_mutex_unlock(&lock);
+}
+
+struct image *image_release(uint64_t library)
+{
+	struct image **p = &preserved, *i;
+
+	pthread_mutex_lock(&lock);
+	while ((i = *p) && i->library != library)
+		p = &i->next;
+	if (i)
+		*p = i->next;
+	pthread_mutex_unlock(&lock);
+	return i;
+}
+
+void image_free(struct image *i)
+{
+	if (!i)
+		return;
 	free(i->bytes);
-	i->bytes = NULL;
+	free(i->extra);
+	free(i);
 }

@@ -2,7 +2,7 @@
 /* The image of a load as a driver wants it, whether its bytes came with the record, out of the cache, or
  * were read ahead.
  *
- * Thread rule: an image belongs to its record. */
+ * Thread rule: an image belongs to its record, or to its library. */
 #pragma once
 #include <stdbool.h>
 #include "server/exec.h"
@@ -11,6 +11,8 @@
 #include "wire/image.h"
 
 struct image {
+	struct image *next;     /* of those that are preserved; `library` is theirs */
+	uint64_t library;
 	uint8_t *bytes; /* with IMAGE_TAIL zeros behind */
 	size_t n;
 	uint8_t digest[DIGEST]; /* ours, of the bytes */
@@ -23,8 +25,14 @@ struct image {
 };
 
 /* Takes kind, part sizes and digest from the head and the bytes from the bulk, or from the cache when none
- * came. False when malformed. image_finish in any case. */
-bool image_get(struct exec *x, struct image *i);
+ * came. NULL when malformed, or without memory; else the caller's, for image_free. */
+struct image *image_get(struct exec *x);
 /* The driver has taken it: worth keeping. */
 void image_keep(const struct image *i);
-void image_finish(struct image *i);
+/* The driver reads it as long as the library with this handle id lives (CU_LIBRARY_BINARY_IS_PRESERVED): it
+ * is taken over. Thread rule of this and the next: any thread. */
+void image_preserve(struct image *i, uint64_t library);
+/* That of a library which is to be unloaded, the caller's again; NULL when there is none. */
+struct image *image_release(uint64_t library);
+/* Also of NULL. */
+void image_free(struct image *i);

@@ -5,8 +5,10 @@
 #include "server/notes.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "server/cache.h"
 #include "server/image.h"
@@ -16,6 +18,7 @@
 #include "wire/limits.h"
 
 #define LIMIT_AHEAD_IMAGES 64
+#define READERS_MOST 4 /* threads that read them */
 #define LIMIT_AHEAD_BYTES (32u << 20) /* of images that are read and may not be loaded */
 /* Modules and libraries. Of one that ends with its context nobody tells us. */
 #define LIMIT_LOADED 16384
@@ -225,38 +228,12 @@ static bool is_known(const uint8_t d[DIGEST])
 	return false;
 }
 
-/* Under the lock: reads the image, and puts what is noted of it. */
-static bool put_image_ahead(const struct notes *t, size_t size, struct msg *out)
-{
-	struct held *k = calloc(1, sizeof *k);
-	size_t before = out->len, at = 0, n;
-
-	if (!k)
-		return false;
-	put_bytes(out, t->digest, DIGEST);
-	for (const uint8_t *e; (e = notes_next(t, &at, &n));)
-		if (n && *e != NO_NAME)
-			put_encoded(out, e, n);
-	put_nil(out);
-	*k = (struct held){.next = held, .n = size};
-	memcpy(k->digest, t->digest, DIGEST);
-	k->bytes = out->bad ? NULL : cache_read(k->digest, size, IMAGE_TAIL);
-	if (!k->bytes) {
-		out->bad = false;
-		out->len = before;
-		free(k);
-		return false;
-	}
-	held = k;
-	held_count++;
-	held_bytes += size;
-	return true;
-}
-
 /* An image that is to be read, found in the notes of another. */
 struct wanted {
 	uint8_t digest[DIGEST];
 	size_t size;
+	struct notes *notes;
+	void *bytes;
 };
 
 /* Those that followed the image of `t`; returns how many there are then. */
@@ -265,7 +242,7 @@ static unsigned follow(const struct notes *t, struct wanted *list, unsigned coun
 	size_t at = 0, n;
 
 	for (const uint8_t *e; (e = notes_next(t, &at, &n)) && count < LIMIT_AHEAD_IMAGES;) {
-		struct wanted w;
+		struct wanted w = {.bytes = NULL};
 		struct msg m;
 		unsigned i = 0;
 
@@ -296,26 +273,90 @@ bool notes_has_next(uint64_t id)
 	return some;
 }
 
+/* Threads that read images take the next one each. */
+struct reading {
+	struct wanted **list;
+	unsigned count;
+	atomic_uint next;
+};
+
+static void *read_images(void *arg)
+{
+	struct reading *r = arg;
+
+	for (unsigned i; (i = atomic_fetch_add(&r->next, 1)) < r->count;)
+		r->list[i]->bytes = cache_read(r->list[i]->digest, r->list[i]->size, IMAGE_TAIL);
+	return NULL;
+}
+
+/* A reader makes sure of the digest, which takes longer than the reading. */
+static void read_all(struct wanted **list, unsigned count)
+{
+	struct reading r = {.list = list, .count = count};
+	pthread_t thread[READERS_MOST - 1];
+	long cpus = sysconf(_SC_NPROCESSORS_ONLN);
+	unsigned n = 0, most = count < READERS_MOST ? count : READERS_MOST;
+
+	while (n + 1 < most && n + 1 < cpus && !pthread_create(&thread[n], NULL, read_images, &r))
+		n++;
+	read_images(&r);
+	while (n)
+		pthread_join(thread[--n], NULL);
+}
+
+/* Under the lock: what is noted of an image that was read; a load finds it then. */
+static void hold(struct wanted *w, struct msg *out)
+{
+	struct held *k = w->bytes ? calloc(1, sizeof *k) : NULL;
+	size_t before = out->len, at = 0, n;
+
+	if (!k) {
+		free(w->bytes);
+		return;
+	}
+	put_bytes(out, w->digest, DIGEST);
+	for (const uint8_t *e; (e = notes_next(w->notes, &at, &n));)
+		if (n && *e != NO_NAME)
+			put_encoded(out, e, n);
+	put_nil(out);
+	if (out->bad) {
+		out->bad = false;
+		out->len = before;
+		free(w->bytes);
+		free(k);
+		return;
+	}
+	*k = (struct held){.next = held, .n = w->size, .bytes = w->bytes};
+	memcpy(k->digest, w->digest, DIGEST);
+	held = k;
+	held_count++;
+	held_bytes += w->size;
+}
+
 void notes_put_ahead(uint64_t id, struct msg *out)
 {
-	struct wanted list[LIMIT_AHEAD_IMAGES];
-	unsigned count = 0;
+	struct wanted list[LIMIT_AHEAD_IMAGES], *chosen[LIMIT_AHEAD_IMAGES];
+	unsigned count = 0, n = 0;
 
 	pthread_mutex_lock(&lock);
 	const struct notes *first = notes_of(id);
+	size_t room = LIMIT_AHEAD_BYTES - held_bytes;
 
 	if (first)
 		count = follow(first, list, 0);
-	for (unsigned i = 0; i < count && held_count < LIMIT_AHEAD_IMAGES; i++) {
-		if (is_known(list[i].digest) || list[i].size > LIMIT_AHEAD_BYTES - held_bytes)
-			continue;
-		struct notes *t = open_notes(list[i].digest);
+	for (unsigned i = 0; i < count && held_count + n < LIMIT_AHEAD_IMAGES; i++) {
+		struct wanted *w = &list[i];
 
-		if (!t)
-			break;
-		if (put_image_ahead(t, list[i].size, out))
-			count = follow(t, list, count);
-		close_notes(t);
+		if (is_known(w->digest) || w->size > room || !(w->notes = open_notes(w->digest)))
+			continue;
+		room -= w->size;
+		chosen[n++] = w;
+		count = follow(w->notes, list, count);
+	}
+	read_all(chosen, n);
+	for (unsigned i = 0; i < n; i++) {
+		hold(chosen[i], out);
+		close_notes(chosen[i]->notes);
 	}
 	pthread_mutex_unlock(&lock);
 	put_nil(out);

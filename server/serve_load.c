@@ -152,29 +152,39 @@ static void put_loaded(struct exec *x, unsigned type, void *real, const struct i
 
 /* ---- loading and unloading ---- */
 
+/* The driver need not copy an image that we preserve, nor unpack of it what no kernel wants. The runtime says
+ * so of all that it loads, for what it loads is mapped as long as the program. */
+static CUresult load_library(CUlibrary *l, const struct image *i, struct jit *j)
+{
+	CUlibraryOption option = CU_LIBRARY_BINARY_IS_PRESERVED;
+	void *value = (void *)1;
+
+	return drv.cuLibraryLoadData(l, i->code, j->option, j->value, j->n, &option, &value, 1);
+}
+
 static CUresult load(struct exec *x, unsigned type)
 {
-	struct image i;
+	struct image *i = image_get(x);
 	struct jit j;
 	void *real = NULL;
-	bool ok = image_get(x, &i) && get_jit(x, &j);
+	bool ok = i && get_jit(x, &j);
 	uint64_t id = exec_new_id(x); /* 0: we choose */
 	CUresult r = SERVE_BAD;
 
 	if (!ok || !get_end(&x->in))
 		goto out;
-	r = id && !i.known ? CUDA_ERROR_INVALID_IMAGE : CUDA_SUCCESS;
+	r = id && !i->known ? CUDA_ERROR_INVALID_IMAGE : CUDA_SUCCESS;
 	if (!id)
-		put_bool(&x->out, i.known);
-	if (!i.known)
+		put_bool(&x->out, i->known);
+	if (!i->known)
 		goto out;
-	if (!i.whole) {
+	if (!i->whole) {
 		r = CUDA_ERROR_INVALID_IMAGE;
 		jit_empty(&j);
 	} else if (type == HANDLE_CUmodule) {
-		r = drv.cuModuleLoadDataEx((CUmodule *)&real, i.code, j.n, j.option, j.value);
+		r = drv.cuModuleLoadDataEx((CUmodule *)&real, i->code, j.n, j.option, j.value);
 	} else {
-		r = drv.cuLibraryLoadData((CUlibrary *)&real, i.code, j.option, j.value, j.n, NULL, NULL, 0);
+		r = load_library((CUlibrary *)&real, i, &j);
 	}
 	if (!id)
 		put_jit(x, &j);
@@ -182,13 +192,17 @@ static CUresult load(struct exec *x, unsigned type)
 		goto out;
 	if (id) {
 		exec_bind(x, type, id, real);
-		notes_begin(id, &i, &j);
+		notes_begin(id, i, &j);
 	} else {
-		put_loaded(x, type, real, &i, &j);
-		image_keep(&i);
+		put_loaded(x, type, real, i, &j);
+		image_keep(i);
+	}
+	if (type == HANDLE_CUlibrary) {
+		image_preserve(i, id ? id : x->parent);
+		i = NULL;
 	}
 out:
-	image_finish(&i);
+	image_free(i);
 	return r;
 }
 
@@ -241,9 +255,15 @@ CUresult serve_cuLibraryUnload(struct exec *x)
 		return SERVE_BAD;
 	if (x->bad_handle)
 		return x->handle_code;
+	/* Out of the list first: a driver may give the handle again as soon as it is free. */
+	struct image *i = image_release(x->first_id);
 	CUresult r = drv.cuLibraryUnload(l);
 
-	if (!r)
+	if (!r) {
 		notes_end(x->first_id);
+		image_free(i);
+	} else if (i) {
+		image_preserve(i, x->first_id);
+	}
 	return r;
 }
