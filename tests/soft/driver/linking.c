@@ -179,20 +179,20 @@ static void *adder(void *l)
 static void unhindered(void)
 {
 	static const char begin[] = PTX_HEAD ".visible .entry slow() { .reg .b32 %r<3>;\n",
-			  line[] = " add.u32 %r0, %r1, %r2;\n";
+			  line[] = " add.u32 %r0, %r1, %r2;\n", end[] = " ret; }\n";
 	size_t lines = 300000, n = strlen(begin), each = strlen(line);
 	CUlinkState l;
 	CUcontext c;
 	pthread_t t;
 	void *image;
 	unsigned calls = 0;
-	long_text = malloc(n + lines * each + 8);
+	long_size = n + lines * each + strlen(end); /* no byte behind it */
+	long_text = malloc(long_size);
 	CHECK(long_text);
 	memcpy(long_text, begin, n);
 	for (size_t i = 0; i < lines; i++, n += each)
 		memcpy(long_text + n, line, each);
-	memcpy(long_text + n, " ret; }\n", 9);
-	long_size = n + 8;
+	memcpy(long_text + n, end, strlen(end));
 	OK(cuCtxGetCurrent(&context));
 	OK(cuLinkCreate_v2(0, NULL, NULL, &l));
 	adding = true;
