@@ -16,7 +16,11 @@ start_mount "${others[@]}"
 for how in "${ways[@]}"; do
 	# A sanitizer has more on the stack, and needs more addresses.
 	case $how in stack | address) [ -z "$sanitizer" ] || continue ;; esac
-	run_program confined "$how" >"$work/said" 2>&1 || fail "$how: $(cat "$work/said")"
+	# Where it cannot open files or see /proc, the search for leaks waits for itself without an end.
+	leaks=
+	case $how in descriptors | chroot) leaks=:detect_leaks=0 ;; esac
+	ASAN_OPTIONS=${ASAN_OPTIONS:-}$leaks run_program confined "$how" >"$work/said" 2>&1 ||
+		fail "$how: $(cat "$work/said")"
 	contains "$work/said" '^right$' || contains "$work/said" '^cannot$' ||
 		fail "$how: $(cat "$work/said")"
 done
