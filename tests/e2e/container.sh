@@ -12,7 +12,7 @@ inside() # UNSHARE-OPTION...
 {
 	unshare "$@" true 2>/dev/null || { echo "(no unshare $*)" && return; }
 	tried=$((tried + 1))
-	timeout -k 2 60 unshare "$@" env -i LD_LIBRARY_PATH="$lib" SCUDAFS_MOUNT="$mnt" SCUDAFS_LOG=debug \
+	at_most 60 unshare "$@" env -i LD_LIBRARY_PATH="$lib" SCUDAFS_MOUNT="$mnt" SCUDAFS_LOG=debug \
 		"$progs/small" >"$work/out" 2>"$work/err" ||
 		fail "in $*: $(tail -n 3 "$work/err")"
 	contains "$work/out" right || fail "in $*: $(cat "$work/out")"

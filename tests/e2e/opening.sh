@@ -15,7 +15,7 @@ trips()
 {
 	local images=$1 kib=$2
 	shift 2
-	timeout -k 2 30 "$bin/scudafs" run --mount "$mnt" --stats="$work/stats.json" -- "$progs/opening" \
+	at_most 30 "$bin/scudafs" run --mount "$mnt" --stats="$work/stats.json" -- "$progs/opening" \
 		"$images" "$kib" >"$work/out" || fail "opening $images $kib"
 	grep -q right "$work/out" || fail "opening $images $kib: $(cat "$work/out")"
 	python3 - "$work/stats.json" "$images" "$@" <<-'PY' || fail "opening $images $kib"
@@ -45,7 +45,7 @@ trips 5 3 cuLibraryLoadData=1
 # told to others.
 asks() # CONFIGURATION COUNT: of a run of `configured`: how often the server was asked about occupancy
 {
-	timeout -k 2 30 "$bin/scudafs" run --mount "$mnt" --stats="$work/stats.json" -- "$progs/configured" \
+	at_most 30 "$bin/scudafs" run --mount "$mnt" --stats="$work/stats.json" -- "$progs/configured" \
 		"$1" >"$work/out" || fail "configured $1"
 	grep -q right "$work/out" || fail "configured $1: $(cat "$work/out")"
 	python3 -c 'import json, sys
@@ -69,7 +69,7 @@ damage() # NAME...: a byte in the middle of each file
 images() { find "$work/cache" -type f ! -name '*.notes' -size "$1"; }
 runs_right()
 {
-	timeout -k 2 30 "$bin/scudafs" run --mount "$mnt" -- "$progs/opening" "$@" | grep -q right ||
+	at_most 30 "$bin/scudafs" run --mount "$mnt" -- "$progs/opening" "$@" | grep -q right ||
 		fail "opening $* after damage"
 }
 damage $(images +60k)

@@ -32,7 +32,7 @@ them() # CODE TEXT ARGUMENT...
 {
 	local want=$1 text=$2 got
 	shift 2
-	timeout -k 1 30 "${them[@]}" scudafs "$@" >"$work/out" 2>"$work/err"
+	at_most 30 "${them[@]}" scudafs "$@" >"$work/out" 2>"$work/err"
 	got=$?
 	[ "$got" = "$want" ] || fail "$* gave $got, not $want: $(cat "$work/out" "$work/err")"
 	[ -z "$text" ] || cat "$work/out" "$work/err" | grep -q -e "$text" ||

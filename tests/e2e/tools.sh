@@ -13,7 +13,7 @@ expect holder 20 ready
 
 tool() # COMMAND...: at most 10 s, without a word on standard error
 {
-	timeout 10 "$@" >"$work/out" 2>"$work/err"
+	at_most 10 "$@" >"$work/out" 2>"$work/err"
 	local code=$?
 	[ "$code" = 0 ] && [ ! -s "$work/err" ] || fail "$1 gave $code: $(head -n 3 "$work/err")"
 }

@@ -10,7 +10,7 @@ start_mount
 
 waits() # HOW COUNT: of cuStreamSynchronize; one of each two that the program makes is behind a kernel
 {
-	timeout -k 2 60 "$bin/scudafs" run --mount "$mnt" --stats="$work/stats.json" -- "$progs/weights" \
+	at_most 60 "$bin/scudafs" run --mount "$mnt" --stats="$work/stats.json" -- "$progs/weights" \
 		"$1" >"$work/out" || fail "weights $1"
 	grep -q right "$work/out" || fail "weights $1: $(cat "$work/out")"
 	python3 -c 'import json, sys

@@ -35,7 +35,7 @@ until_true() { for _ in $(seq 100); do "$@" && return 0; sleep 0.1; done; return
 cc=${CC:-gcc}
 $cc -std=gnu11 -O2 -D_GNU_SOURCE -I. tests/relay/fake.c wire/msg.c -o "$tmp/fake" -lpthread || exit 1
 $cc -std=gnu11 -O2 -D_GNU_SOURCE -I. tests/relay/client.c -o "$tmp/client" -lpthread || exit 1
-client() { timeout 60 "$tmp/client" "$mnt/ctl" "$@"; }
+client() { timeout $((60 * ${SLOW:-1})) "$tmp/client" "$mnt/ctl" "$@"; }
 # the same in the background, without a helper in between: its process id is in $c
 waiting()
 {

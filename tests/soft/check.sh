@@ -18,6 +18,7 @@ ${CC:-gcc} -std=gnu11 -O1 -g -Wall -Wextra "${san[@]}" -D_GNU_SOURCE -I. -o "$wo
 	tests/e2e/progs/faulty.c "$B/lib/libscuda-soft.so" \
 	-Wl,-rpath,"$(cd "$B/lib" && pwd)" || exit 1
 export SCUDAFS_SOFT_WORKERS=1
+limit=$((20 * ${SLOW:-1})) # seconds
 said() # SIMD
 {
 	local options words
@@ -25,7 +26,7 @@ said() # SIMD
 		case $options in '#'*) continue ;; esac
 		echo "== ${options% } |$words"
 		# shellcheck disable=SC2086 # words
-		SCUDA_SOFT_SIMD=$1 SCUDAFS_SOFT_CHECK=${options% } timeout 20 "$work/faulty" \
+		SCUDA_SOFT_SIMD=$1 SCUDAFS_SOFT_CHECK=${options% } timeout $limit "$work/faulty" \
 			tests/soft/check/faulty.ptx $words 2>&1 || echo "status $?"
 	done <tests/soft/check/cases.txt |
 		sed 's/0x5[0-9a-f]\{11\}/ADDRESS/g; s/scuda-soft\[[0-9]*\]/scuda-soft/'
@@ -41,7 +42,7 @@ for simd in sse2 avx2 avx512; do
 	fi
 done
 # Nothing is said, and nothing is slower, when it is off: no operation is in front of an access then.
-if timeout 20 "$work/faulty" tests/soft/check/faulty.ptx put 128 0 2>&1 | grep -q scuda-check; then
+if timeout $limit "$work/faulty" tests/soft/check/faulty.ptx put 128 0 2>&1 | grep -q scuda-check; then
 	echo "FAIL: it checks unasked"
 	bad=1
 fi

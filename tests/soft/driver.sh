@@ -31,6 +31,6 @@ for t in table images "mutate_images ${MUTATE_COUNT:-20000}" memory together end
 	cluster "cluster 7.5"
 do
 	# shellcheck disable=SC2086
-	timeout 100 "$work"/$t || { echo "FAIL: $t: status $?"; bad=1; }
+	timeout $((100 * ${SLOW:-1})) "$work"/$t || { echo "FAIL: $t: status $?"; bad=1; }
 done
 exit $bad

@@ -2,6 +2,7 @@
 # What softcheck.sh needs: softcheck.py fatbin FILE SM:TEXT... writes a fat binary (an empty TEXT: machine
 # code); softcheck.py damage PROGRAM FILE COUNT runs PROGRAM on COUNT damaged copies of FILE: it must say
 # something and end.
+import os
 import random
 import struct
 import subprocess
@@ -27,7 +28,7 @@ def fatbin(path, entries):
 def damage(program, path, count):
     dice = random.Random(75)
     whole = open(path, "rb").read()
-    seen = {}
+    seen, limit = {}, 20 * int(os.environ.get("SLOW") or 1)
     for i in range(count):
         copy = bytearray(whole)
         for _ in range(dice.randint(1, 4)):
@@ -42,7 +43,7 @@ def damage(program, path, count):
                 copy[at:at + 8] = struct.pack("<Q", number)
         with open(path + ".damaged", "wb") as f:
             f.write(copy)
-        run = subprocess.run([program, path + ".damaged"], capture_output=True, timeout=20)
+        run = subprocess.run([program, path + ".damaged"], capture_output=True, timeout=limit)
         code = run.returncode
         if code not in (0, 1, 2) or b"Sanitizer" in run.stderr or b"runtime error" in run.stderr:
             sys.exit(f"copy {i} of {path}: status {code}: {run.stderr.decode(errors='replace')[:3000]}")

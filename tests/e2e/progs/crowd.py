@@ -8,14 +8,14 @@ import socket
 import sys
 import time
 
-from wire import HEADER, MONITOR, PING, TLS, frame, preamble
+from wire import HEADER, MONITOR, PING, SLOW, TLS, frame, preamble
 
 PONG, BYE = 7, 12
 port, what, count = int(sys.argv[1]), sys.argv[2], int(sys.argv[3])
 
 
 def connect():
-    return socket.create_connection(("127.0.0.1", port), timeout=10)
+    return socket.create_connection(("127.0.0.1", port), timeout=10 * SLOW)
 
 
 def answer(s):
@@ -34,7 +34,7 @@ def answer(s):
 if what == "idle":
     crowd = [connect() for _ in range(count)]
     print("idle", flush=True)
-    left, end = set(crowd), time.monotonic() + 10
+    left, end = set(crowd), time.monotonic() + 10 * SLOW
     while left and time.monotonic() < end:
         for s in select.select(list(left), [], [], 0.5)[0]:
             try:

@@ -9,7 +9,7 @@ import subprocess
 import sys
 import threading
 
-from wire import HEADER, HELLO, MONITOR, PING, POST, WAIT, ended, preamble
+from wire import HEADER, HELLO, MONITOR, PING, POST, SLOW, WAIT, ended, preamble
 
 SAMPLES = 48  # lengths tried of one long head
 CUTS = 200    # places where the stream is cut
@@ -44,7 +44,7 @@ def recorded_session(port, command):
     listener = socket.create_server(("127.0.0.1", 0))
     threading.Thread(target=relay, args=(listener, port, records), daemon=True).start()
     command = command.replace("PORT", str(listener.getsockname()[1]))
-    subprocess.run(command, shell=True, check=True, stdout=subprocess.DEVNULL, timeout=60)
+    subprocess.run(command, shell=True, check=True, stdout=subprocess.DEVNULL, timeout=60 * SLOW)
     listener.close()
     sessions = [bytes(r) for r in records if len(r) > 24 and not r[5] & MONITOR]
     if len(sessions) != 1:

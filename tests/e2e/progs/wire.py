@@ -1,9 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the hostile clients of these tests know about the wire (wire/frame.h): the preamble, the 40-byte frame
 header, a connection with deadlines."""
+import os
 import socket
 import struct
 import time
+
+SLOW = int(os.environ.get("SLOW") or 1)  # the factor of all the tests' time limits
 
 HEADER = struct.Struct("<IBBHQIIQQ")  # head_len kind flags call bulk_len thread deliveries seq ctx
 HELLO, POST, WAIT, THREAD_END, UPCALL_DONE, PING = 1, 2, 3, 4, 5, 6
@@ -34,6 +37,7 @@ def frame(kind, head=b"", bulk=b"", head_len=None, bulk_len=None, flags=0, call=
 def ended(port, data, half_close=True, seconds=15):
     """Sends data and waits until the server ends the connection. Returns how long that took, None when it did
     not."""
+    seconds *= SLOW
     start = time.monotonic()
     with socket.create_connection(("127.0.0.1", port), timeout=seconds) as s:
         try:
