@@ -91,7 +91,7 @@ $(filter-out $(A)/conformance/%,$(apidriven)): $(A)/%: tests/apps/%.c tests/apps
 	$(driver_build)
 $(A)/nvjitlink: DRIVER_LIBS = -L$(CUDA)/lib64 -lnvrtc -lnvJitLink -Wl,--disable-new-dtags,-rpath,$(CUDA)/lib64
 $(A)/nvrtc: DRIVER_LIBS = -L$(CUDA)/lib64 -lnvrtc -Wl,--disable-new-dtags,-rpath,$(CUDA)/lib64
-common    := $(addprefix tests/apps/conformance/,check.h nodes.h objects.h pair.h parts.h pointer.h)
+common    := $(addprefix tests/apps/conformance/,check.h first.h nodes.h objects.h pair.h parts.h pointer.h)
 $(filter $(A)/conformance/%,$(apidriven)): $(A)/conformance/%: tests/apps/conformance/%.c $(common)
 	@mkdir -p $(@D)
 	$(driver_build)

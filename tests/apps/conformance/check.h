@@ -149,6 +149,15 @@ static inline int attribute(CUdevice_attribute a)
 	return v;
 }
 
+/* A kernel's node of one thread. */
+static inline CUDA_KERNEL_NODE_PARAMS one_thread(CUfunction f, void **args)
+{
+	CUDA_KERNEL_NODE_PARAMS k = {.func = f, .kernelParams = args};
+
+	k.gridDimX = k.gridDimY = k.gridDimZ = k.blockDimX = k.blockDimY = k.blockDimZ = 1;
+	return k;
+}
+
 /* Holds a stream until open_gate: a host function that waits. */
 static sem_t gate_semaphore;
 static inline void CUDA_CB gate_wait(void *s)

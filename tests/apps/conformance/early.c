@@ -2,21 +2,9 @@
 /* The first names of calls that still mean what they did, which cuda.h hides behind those of today: programs
  * of that time, and those that look functions up by name, use them. And small calls that few programs
  * make. */
-#include "check.h"
+#include "first.h"
 #include <cudaProfiler.h>
-#include <dlfcn.h>
 #pragma GCC diagnostic ignored "-Wdeprecated-declarations"
-
-static void *first(const char *name)
-{
-	void *f = dlsym(RTLD_DEFAULT, name);
-
-	if (!f) {
-		SAY("%s is not there", name);
-		exit(3);
-	}
-	return f;
-}
 
 static void contexts(void)
 {

@@ -15,14 +15,6 @@ static void ready(void)
 	NEED(cuStreamCreate(&s, CU_STREAM_NON_BLOCKING));
 }
 
-static CUDA_KERNEL_NODE_PARAMS kernel_node(CUfunction f, void **args)
-{
-	CUDA_KERNEL_NODE_PARAMS k = {.func = f, .kernelParams = args};
-
-	k.gridDimX = k.gridDimY = k.gridDimZ = k.blockDimX = k.blockDimY = k.blockDimZ = 1;
-	return k;
-}
-
 static CUDA_MEM_ALLOC_NODE_PARAMS memory_node(size_t n)
 {
 	CUDA_MEM_ALLOC_NODE_PARAMS a = {.bytesize = n};
@@ -67,7 +59,7 @@ static void memory(void)
 	m = memory_node(1 << 20);
 	ASK(cuGraphAddMemAllocNode(&a, g, NULL, 0, &m));
 	SAY("an address %d", m.dptr != 0);
-	kp = kernel_node(store, (void *[]){&m.dptr, &one});
+	kp = one_thread(store, (void *[]){&m.dptr, &one});
 	ASK(cuGraphAddKernelNode(&k, g, &a, 1, &kp));
 	ASK(cuGraphAddMemFreeNode(&f, g, &k, 1, m.dptr));
 	ASK(cuGraphAddMemFreeNode(&again, g, &f, 1, m.dptr));
@@ -109,7 +101,7 @@ static void memory(void)
 	m.accessDescs = &access;
 	m.accessDescCount = 1;
 	ASK(cuGraphAddMemAllocNode(&a, g, NULL, 0, &m));
-	kp = kernel_node(store, (void *[]){&m.dptr, &two});
+	kp = one_thread(store, (void *[]){&m.dptr, &two});
 	ASK(cuGraphAddKernelNode(&k, g, &a, 1, &kp));
 	ASK(cuGraphInstantiate(&x, g, 0));
 	for (int i = 0; i < 2; i++) {

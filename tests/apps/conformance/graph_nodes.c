@@ -17,14 +17,6 @@ static void ready(void)
 	NEED(cuStreamCreate(&s, CU_STREAM_NON_BLOCKING));
 }
 
-static CUDA_KERNEL_NODE_PARAMS kernel_node(CUfunction f, void **args)
-{
-	CUDA_KERNEL_NODE_PARAMS k = {.func = f, .kernelParams = args};
-
-	k.gridDimX = k.gridDimY = k.gridDimZ = k.blockDimX = k.blockDimY = k.blockDimZ = 1;
-	return k;
-}
-
 static void values(void)
 {
 	CUgraph g;
@@ -155,14 +147,14 @@ static void drawing(void)
 {
 	CUgraph g;
 	CUgraphNode k, e;
-	CUDA_KERNEL_NODE_PARAMS kp = kernel_node(NULL, NULL);
+	CUDA_KERNEL_NODE_PARAMS kp = one_thread(NULL, NULL);
 	char path[64], text[1 << 16];
 	FILE *f;
 	size_t n = 0;
 
 	ready();
 	NEED(cuGraphCreate(&g, 0));
-	kp = kernel_node(store, (void *[]){&p, &one});
+	kp = one_thread(store, (void *[]){&p, &one});
 	NEED(cuGraphAddKernelNode(&k, g, NULL, 0, &kp));
 	NEED(cuGraphAddEmptyNode(&e, g, &k, 1));
 	snprintf(path, sizeof(path), "/tmp/drawing.%d", (int)getpid());
@@ -197,7 +189,7 @@ static void attributes(void)
 
 	ready();
 	NEED(cuGraphCreate(&g, 0));
-	kp = kernel_node(store, (void *[]){&p, &one});
+	kp = one_thread(store, (void *[]){&p, &one});
 	NEED(cuGraphAddKernelNode(&a, g, NULL, 0, &kp));
 	NEED(cuGraphAddKernelNode(&b, g, &a, 1, &kp));
 	NEED(cuGraphAddEmptyNode(&e, g, NULL, 0));

@@ -60,6 +60,17 @@ static void options(void)
 	link_parts(CU_JIT_INPUT_PTX, "caller.ptx", CU_JIT_INPUT_PTX, "callee.ptx", false, CU_JIT_TARGET, 31);
 }
 
+/* A link of both inputs, to be completed. */
+static CUlinkState of_both(void)
+{
+	CUlinkState l;
+
+	NEED(cuLinkCreate(0, NULL, NULL, &l));
+	add_part(l, CU_JIT_INPUT_PTX, "caller.ptx", false);
+	add_part(l, CU_JIT_INPUT_PTX, "callee.ptx", false);
+	return l;
+}
+
 /* In a wrong order, or again. */
 static void order(void)
 {
@@ -75,9 +86,7 @@ static void order(void)
 	add_part(l, CU_JIT_INPUT_PTX, "callee.ptx", false);
 	ASK(cuLinkComplete(l, &image, &n));
 	ASK(cuLinkDestroy(l));
-	NEED(cuLinkCreate(0, NULL, NULL, &l));
-	add_part(l, CU_JIT_INPUT_PTX, "caller.ptx", false);
-	add_part(l, CU_JIT_INPUT_PTX, "callee.ptx", false);
+	l = of_both();
 	ASK(cuLinkComplete(l, &image, &n));
 	ASK(cuLinkComplete(l, &again, &k));
 	SAY("the same image %d", image == again && n == k);
@@ -102,9 +111,7 @@ static void images(void)
 	size_t n = 0, k = 0;
 
 	begin();
-	NEED(cuLinkCreate(0, NULL, NULL, &l));
-	add_part(l, CU_JIT_INPUT_PTX, "caller.ptx", false);
-	add_part(l, CU_JIT_INPUT_PTX, "callee.ptx", false);
+	l = of_both();
 	NEED(cuLinkComplete(l, &image, &n));
 	ASK(cuLibraryLoadData(&lib, image, NULL, NULL, 0, NULL, NULL, 0));
 	ASK(cuLibraryGetKernel(&f, lib, "call"));

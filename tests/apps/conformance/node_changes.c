@@ -4,13 +4,7 @@
 
 static void alone(void)
 {
-	CUDA_KERNEL_NODE_PARAMS k = {.func = store,
-		.gridDimX = 1,
-		.gridDimY = 1,
-		.gridDimZ = 1,
-		.blockDimX = 1,
-		.blockDimY = 1,
-		.blockDimZ = 1};
+	CUDA_KERNEL_NODE_PARAMS k = one_thread(NULL, (void *[]){&p, &two}); /* of no kernel at first */
 	CUDA_MEMSET_NODE_PARAMS m = {.elementSize = 4, .width = 16, .height = 1, .value = 3};
 	CUDA_MEMCPY3D c = {.srcMemoryType = CU_MEMORYTYPE_DEVICE,
 		.dstMemoryType = CU_MEMORYTYPE_DEVICE,
@@ -25,7 +19,6 @@ static void alone(void)
 
 	ready();
 	h.userData = pinned;
-	k.kernelParams = (void *[]){&p, &two};
 	m.dst = c.srcDevice = p;
 	c.dstDevice = q;
 	NEED(cuGraphCreate(&g, 0));
@@ -96,8 +89,7 @@ static void alone(void)
 /* No function, no event: each in a section of its own, for a driver may crash. */
 static void no_kernel(void)
 {
-	CUDA_KERNEL_NODE_PARAMS k = {
-		.gridDimX = 1, .gridDimY = 1, .gridDimZ = 1, .blockDimX = 1, .blockDimY = 1, .blockDimZ = 1};
+	CUDA_KERNEL_NODE_PARAMS k = one_thread(NULL, NULL);
 	CUgraph g;
 	CUgraphNode n;
 	CUgraphExec x;

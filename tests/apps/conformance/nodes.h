@@ -45,14 +45,7 @@ static inline void ready(void)
 static inline CUgraphNode kernel_node(CUgraph g, const CUgraphNode *after, size_t n, int variant)
 {
 	void *params[] = {variant == 1 ? &q : &p, variant == 1 ? &two : &one};
-	CUDA_KERNEL_NODE_PARAMS k = {.func = store,
-		.gridDimX = 1,
-		.gridDimY = 1,
-		.gridDimZ = 1,
-		.blockDimX = 1,
-		.blockDimY = 1,
-		.blockDimZ = 1,
-		.kernelParams = params};
+	CUDA_KERNEL_NODE_PARAMS k = one_thread(store, params);
 	CUgraphNode node;
 
 	switch (variant) {

@@ -2,25 +2,13 @@
 /* The calls of CUDA 2 whose device addresses have 32 bits: the library still exports them under their first
  * names, which cuda.h hides behind those of today, for contexts that the first cuCtxCreate makes; in any
  * other they are refused. */
-#include "check.h"
-#include <dlfcn.h>
+#include "first.h"
 
 struct array {
 	unsigned Width, Height;
 	CUarray_format Format;
 	unsigned NumChannels;
 };
-
-static void *first(const char *name)
-{
-	void *f = dlsym(RTLD_DEFAULT, name);
-
-	if (!f) {
-		SAY("%s is not there", name);
-		exit(3);
-	}
-	return f;
-}
 
 static void memory(void)
 {
