@@ -39,6 +39,10 @@ int usage_error(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 /* "scudafs NAME: ..." on standard error; returns `code`. %m shows errno. */
 int fail(int code, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
+/* Makes a folder for this user alone, out (PATH_MAX bytes), whose name is `name` and six letters: where the
+ * session's files are, temporary ones, or in /tmp. 0, or EXIT_RUN when that was told. */
+int private_folder(const char *name, char *out);
+
 /* The path of a file installed with this program: looked for beside the binary (bin/) in `places`, a
  * NULL-terminated list of paths relative to the folder of the binary. Writes into out (PATH_MAX bytes), false
  * when there is none. */

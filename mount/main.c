@@ -125,6 +125,23 @@ int fail(int code, const char *fmt, ...)
 	return code;
 }
 
+int private_folder(const char *name, char *out)
+{
+	static const char *const variables[] = {"XDG_RUNTIME_DIR", "TMPDIR"};
+	const char *base = "/tmp";
+
+	for (size_t i = 0; i < sizeof(variables) / sizeof(variables[0]); i++) {
+		const char *dir = getenv(variables[i]);
+		if (dir && *dir == '/' && !access(dir, W_OK | X_OK)) {
+			base = dir;
+			break;
+		}
+	}
+	snprintf(out, PATH_MAX, "%s/%sXXXXXX", base, name);
+	return mkdtemp(out) ? 0 : fail(EXIT_RUN, "no temporary folder can be made in %s: %m; let TMPDIR name "
+						 "one that can be written", base);
+}
+
 bool installed_file(const char *const *places, char *out)
 {
 	char self[PATH_MAX], try[2 * PATH_MAX];

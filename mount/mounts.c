@@ -15,6 +15,7 @@
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
+#include "mount/command.h"
 #include "wire/deadline.h"
 
 #define ANSWER_SECONDS 3 /* seconds for a daemon, which answers from what it has */
@@ -35,6 +36,14 @@ static bool each(bool (*visit)(const struct mntent *m, void *arg), void *arg)
 			found = visit(&m, arg);
 	endmntent(f);
 	return found;
+}
+
+int mounts_check(void)
+{
+	if (!access("/proc/self/mounts", R_OK))
+		return 0;
+	return fail(1, "/proc/self/mounts: %m: without /proc no mount is found; a program needs neither, "
+		       "but LD_LIBRARY_PATH and SCUDAFS_MOUNT (scudafs(1), CONTAINERS)");
 }
 
 static void copy(struct mount_entry *out, const struct mntent *m)
@@ -178,30 +187,68 @@ int mounts_state(const char *dir)
 	return r;
 }
 
+/* What fusermount3 said last, one line. */
+static char said[256];
+
+/* Its first line; the rest is read, too, lest it is ended by writing. */
+static void hear(int fd)
+{
+	char rest[256];
+	size_t n = 0;
+	ssize_t r;
+
+	while ((r = read(fd, n < sizeof(said) - 1 ? said + n : rest,
+			n < sizeof(said) - 1 ? sizeof(said) - 1 - n : sizeof(rest))) > 0 ||
+		(r < 0 && errno == EINTR))
+		if (r > 0 && n < sizeof(said) - 1)
+			n += (size_t)r;
+	said[n] = '\0';
+	said[strcspn(said, "\n")] = '\0';
+}
+
 static int fusermount(const char *dir, bool lazy)
 {
-	int status;
-	pid_t pid = fork();
+	int status, lines[2];
 
-	if (pid < 0)
+	if (pipe2(lines, O_CLOEXEC))
 		return -errno;
+	pid_t pid = fork();
 	if (!pid) {
-		int null = open("/dev/null", O_RDWR);
-		dup2(null, STDERR_FILENO);
+		dup2(lines[1], STDERR_FILENO);
 		execlp("fusermount3", "fusermount3", lazy ? "-uz" : "-u", "--", dir, (char *)NULL);
 		_exit(127);
 	}
-	while (waitpid(pid, &status, 0) < 0)
-		if (errno != EINTR)
-			return -errno;
-	if (WIFEXITED(status) && !WEXITSTATUS(status))
-		return 0;
-	return WIFEXITED(status) && WEXITSTATUS(status) == 127 ? -ENOENT : -EBUSY;
+	int e = pid < 0 ? -errno : 0;
+	close(lines[1]);
+	if (!e)
+		hear(lines[0]);
+	close(lines[0]);
+	while (!e && waitpid(pid, &status, 0) < 0)
+		e = errno == EINTR ? 0 : -errno;
+	if (e || (WIFEXITED(status) && !WEXITSTATUS(status)))
+		return e;
+	if (WIFEXITED(status) && WEXITSTATUS(status) == 127)
+		return -ENOENT;
+	/* It has no other words for it, and no locale. */
+	return strstr(said, strerror(EBUSY)) ? -EBUSY : -EIO;
 }
 
 int mounts_remove(const char *dir, bool lazy)
 {
+	*said = '\0';
 	if (!umount2(dir, UMOUNT_NOFOLLOW | (lazy ? MNT_DETACH : 0)))
 		return 0;
 	return errno == EPERM ? fusermount(dir, lazy) : -errno;
+}
+
+const char *mounts_remove_text(int r)
+{
+	if (r == -ENOENT)
+		return "fusermount3 is not installed (package fuse3), and only root can unmount without it";
+	if (!*said)
+		return strerror(-r);
+	/* Without that file it refuses ordinary users, whom it has let mount. */
+	return strstr(said, "failed to open /etc/mtab") ?
+		"fusermount3 needs /etc/mtab, which this system has not; root makes it: "
+		"ln -s ../proc/self/mounts /etc/mtab" : said;
 }

@@ -27,5 +27,9 @@ bool mounts_absolute(const char *dir, char *out);
 /* 0 when the daemon answers; -ENOTCONN when it is gone and only the mount point is left, -ETIMEDOUT when it
  * says nothing for a few seconds, another -errno. */
 int mounts_state(const char *dir);
+/* Can mounts be seen at all? 1 when not, and that was told. */
+int mounts_check(void);
 /* Takes the topmost mount away: umount2 as root, fusermount3 else. 0 or -errno (-EBUSY: in use). */
 int mounts_remove(const char *dir, bool lazy);
+/* Why the last mounts_remove failed with r, until the next. */
+const char *mounts_remove_text(int r);

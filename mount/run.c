@@ -101,27 +101,25 @@ static int run_counted(char **command, const char *stats)
 static int run_private(
 	struct options *o, const char *server, const char *gpus, const char *stats, char **command)
 {
-	const char *base = getenv("XDG_RUNTIME_DIR");
 	char dir[PATH_MAX];
 	pid_t daemon;
 
 	if (options_servers(o, server))
 		return EXIT_RUN;
-	snprintf(dir, sizeof(dir), "%s/" PRIVATE_NAME "XXXXXX", base && !access(base, W_OK) ? base : "/tmp");
-	if (!mkdtemp(dir))
-		return fail(EXIT_RUN, "%s: %m", dir);
-	int code = EXIT_RUN;
+	if (private_folder(PRIVATE_NAME, dir))
+		return EXIT_RUN;
+	int code = EXIT_RUN, r = 0;
 	if (!start_check(dir) && !start_background(o, dir, true, &daemon)) {
 		if (!set_environment(dir, gpus))
 			code = stats ? run_counted(command, stats) : wait_for(command);
 		/* Background programs that the command left behind keep what they have open. */
-		if (mounts_remove(dir, false))
-			mounts_remove(dir, true);
+		if (mounts_remove(dir, false) && (r = mounts_remove(dir, true)))
+			fail(0, "%s stays mounted: %s", dir, mounts_remove_text(r));
 		kill(daemon, SIGTERM);
 		while (waitpid(daemon, NULL, 0) < 0 && errno == EINTR)
 			;
 	}
-	if (rmdir(dir))
+	if (!r && rmdir(dir))
 		fail(0, "%s: %m", dir);
 	return code;
 }
@@ -222,6 +220,8 @@ int command_run(int argc, char **argv)
 		return EXIT_RUN;
 	}
 	int state = 0;
+	if (mounts_check())
+		return EXIT_RUN;
 	if (!server && !dir && !(dir = variable("SCUDAFS_MOUNT")) && find_mount(&m, &state))
 		dir = m.dir;
 	if (!server && !dir)

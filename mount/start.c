@@ -28,6 +28,8 @@ int start_check(const char *dir)
 
 	if (!*dir)
 		return fail(EXIT_USAGE, "the folder's name is empty");
+	if (mounts_check())
+		return 1;
 	/* A mount whose daemon died stays and answers ENOTCONN; a new mount over it would fail. */
 	while (mounts_at(dir, &m) && (r = mounts_state(m.dir)) != 0) {
 		if (r != -ENOTCONN && r != -ECONNABORTED)
@@ -39,12 +41,11 @@ int start_check(const char *dir)
 						  strerror(-r),
 				dir);
 		r = mounts_remove(m.dir, true);
-		errno = -r;
 		if (r)
 			return fail(1,
 				"%s is the mount point of a daemon that is gone, and taking it away failed: "
-				"%m",
-				dir);
+				"%s",
+				dir, mounts_remove_text(r));
 	}
 	if (mounts_at(dir, &m))
 		return fail(1, "%s is a mount of %s already; take it away with: scudafs umount %s", dir,

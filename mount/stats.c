@@ -56,11 +56,7 @@ static void sum_add(struct sum *to, const struct sum *s)
 
 int stats_prepare(char *out)
 {
-	const char *base = getenv("XDG_RUNTIME_DIR");
-
-	snprintf(out, PATH_MAX, "%s/scudafs-stats.XXXXXX",
-		base && *base && !access(base, W_OK) ? base : "/tmp");
-	return mkdtemp(out) ? 0 : fail(EXIT_RUN, "%s: %m", out);
+	return private_folder("scudafs-stats.", out);
 }
 
 /* Adds what a library of the process has counted. 0, -ENOENT, or -EBADMSG: the file is not one that our

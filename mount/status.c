@@ -94,9 +94,11 @@ static void show_server(int root, const char *name)
 	int fd = openat(root, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (fd < 0)
 		return;
-	printf("  server %s  %s  security %s  driver %s  version %s  CUDA %s\n", name, value(fd, "status"),
-		value(fd, "tls"), value(fd, "driver"), value(fd, "driver_version"),
-		value(fd, "cuda_version"));
+	const char *reason = value(fd, "reason"); /* while it is lost */
+	bool lost = *reason != '-';
+	printf("  server %s  %s%s%s  security %s  driver %s  version %s  CUDA %s\n", name,
+		value(fd, "status"), lost ? ": " : "", lost ? reason : "", value(fd, "tls"),
+		value(fd, "driver"), value(fd, "driver_version"), value(fd, "cuda_version"));
 	close(fd);
 }
 
@@ -188,6 +190,8 @@ int command_status(int argc, char **argv)
 	}
 	if (argc - optind > 1)
 		return usage_error("one folder at most");
+	if (mounts_check())
+		return 1;
 	pthread_t watcher;
 	if (pthread_create(&watcher, NULL, watch, NULL))
 		return fail(1, "%m");

@@ -93,6 +93,8 @@ int command_umount(int argc, char **argv)
 	}
 	if (argc - optind != 1)
 		return usage_error("one folder is needed");
+	if (mounts_check())
+		return 1;
 	if (!mounts_at(argv[optind], &m))
 		return fail(1, "%s is not a scudafs mount", argv[optind]);
 	int r = mounts_remove(m.dir, lazy);
@@ -102,9 +104,5 @@ int command_umount(int argc, char **argv)
 		return fail(1, "%s is in use by %s; end them, or use --lazy", m.dir, who);
 	if (r == -EBUSY)
 		return fail(1, "%s is in use; scudafs umount --lazy takes it away all the same", m.dir);
-	if (r == -ENOENT)
-		return fail(1,
-			"fusermount3 is not installed (package fuse3), and only root can unmount without it");
-	errno = -r;
-	return r ? fail(1, "%s: %m", m.dir) : 0;
+	return r ? fail(1, "%s: %s", m.dir, mounts_remove_text(r)) : 0;
 }

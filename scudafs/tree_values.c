@@ -51,7 +51,7 @@ static int show_status(FILE *f, unsigned object)
 	return put(f, ready ? "degraded" : connecting ? "connecting" : "lost");
 }
 
-enum server_value { STATUS, TLS, DRIVER, DRIVER_VERSION, CUDA_VERSION, RTT, GPUS, SERVER_SESSIONS };
+enum server_value { STATUS, REASON, TLS, DRIVER, DRIVER_VERSION, CUDA_VERSION, RTT, GPUS, SERVER_SESSIONS };
 
 static int show_server(FILE *f, unsigned server, enum server_value what)
 {
@@ -61,6 +61,7 @@ static int show_server(FILE *f, unsigned server, enum server_value what)
 	const struct monitor_view *v = monitor_lock(inventory.monitors[server]);
 	switch (what) {
 	case STATUS: e = put(f, states[v->state]); break;
+	case REASON: e = v->state == MONITOR_LOST ? put(f, v->why) : -ENOENT; break;
 	case TLS: e = put(f, v->security); break;
 	case RTT: e = v->rtt_us ? put_number(f, v->rtt_us) : -ENOENT; break;
 	case DRIVER: e = put(f, v->snapshot.driver); break;
@@ -75,6 +76,7 @@ static int show_server(FILE *f, unsigned server, enum server_value what)
 
 static int show_server_address(FILE *f, unsigned i) { return put(f, monitor_address(inventory.monitors[i])); }
 static int show_server_status(FILE *f, unsigned i) { return show_server(f, i, STATUS); }
+static int show_server_reason(FILE *f, unsigned i) { return show_server(f, i, REASON); }
 static int show_server_tls(FILE *f, unsigned i) { return show_server(f, i, TLS); }
 static int show_server_rtt(FILE *f, unsigned i) { return show_server(f, i, RTT); }
 static int show_server_driver(FILE *f, unsigned i) { return show_server(f, i, DRIVER); }
@@ -222,6 +224,7 @@ const struct entry tree_entries[] = {
 	{ROOT, "sessions", NULL, SESSIONS, false},
 	{ROOT, CTL_NAME, NULL, ROOT, false},
 	{SERVER, "status", show_server_status, 0, false},
+	{SERVER, "reason", show_server_reason, 0, false},
 	{SERVER, "address", show_server_address, 0, false},
 	{SERVER, "rtt_us", show_server_rtt, 0, false},
 	{SERVER, "tls", show_server_tls, 0, false},

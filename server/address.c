@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Listening sockets. An address counts as open unless every number that it stands for is a loopback one.
  *
- * Thread rule: the listener's only thread. */
+ * Thread rule: the listener's only thread, but for address_peer. */
 #include "server/address.h"
 
 #include <arpa/inet.h>
@@ -46,6 +46,9 @@ static struct addrinfo *resolve(const char *text)
 		return NULL;
 	memcpy(host, start, end - start);
 	host[end - start] = 0;
+	/* A port alone would be an address, written as one number. */
+	if (*host && !host[strspn(host, "0123456789")])
+		return NULL;
 	/* No host, or a star: all addresses. */
 	if (getaddrinfo(*host && strcmp(host, "*") ? host : NULL, port, &hints, &list))
 		return NULL;
@@ -160,6 +163,26 @@ static int listen_tcp(const struct addrinfo *a, struct listening *l)
 	return 0;
 }
 
+/* Why nobody can listen there, with the way out. */
+static const char *meaning(int r, bool local)
+{
+	switch (-r) {
+	case EADDRINUSE:
+		return local ? "a server listens there already" :
+			"some program listens there already: end it, or take another port";
+	case EADDRNOTAVAIL:
+		return "this machine has no such address";
+	case ENAMETOOLONG:
+		return "the path is too long for a socket's";
+	case ENOENT:
+		return "its folder is not there";
+	case EACCES:
+		return local ? "this user may not make a file there" : "this user may not take that port";
+	default:
+		return strerror(-r);
+	}
+}
+
 int address_listen(const char *text, mode_t mode, gid_t group, struct listening *list, int *count)
 {
 	struct addrinfo *all;
@@ -171,15 +194,15 @@ int address_listen(const char *text, mode_t mode, gid_t group, struct listening 
 	if (!strncmp(text, "unix:", 5)) {
 		r = listen_unix(text + 5, mode, group, &list[*count]);
 		if (r)
-			return log_errno(r, "--listen %s: %m", text);
+			return log_errno(r, "--listen %s: %s", text, meaning(r, true));
 		(*count)++;
 		return 0;
 	}
 	all = resolve(text);
 	if (!all)
 		return log_errno(-EINVAL,
-				"--listen %s: not ADDRESS:PORT, [v6]:PORT or unix:PATH, or an unknown host",
-						text);
+			"--listen %s: not ADDRESS:PORT, [v6]:PORT, *:PORT or unix:PATH, or an unknown host",
+			text);
 	for (struct addrinfo *a = all; a && !r && *count < SOCKETS_MOST; a = a->ai_next) {
 		list[*count] = (struct listening){.fd = -1};
 		r = listen_tcp(a, &list[*count]);
@@ -190,13 +213,13 @@ int address_listen(const char *text, mode_t mode, gid_t group, struct listening 
 			continue;
 		}
 		if (r)
-			log_errno(r, "--listen %s: %m", text);
+			log_errno(r, "--listen %s: %s", text, meaning(r, false));
 		else
 			(*count)++;
 	}
 	freeaddrinfo(all);
 	if (!r && *count == before)
-		return log_errno(unknown, "--listen %s: %m", text);
+		return log_errno(unknown, "--listen %s: %s", text, meaning(unknown, false));
 	return r;
 }
 
@@ -220,4 +243,22 @@ unsigned address_port(const struct listening *list, int count)
 		return ntohs(((struct sockaddr_in6 *)&a)->sin6_port);
 	}
 	return 0;
+}
+
+void address_peer(int fd, char *out, size_t cap)
+{
+	struct sockaddr_storage a = {0};
+	socklen_t n = sizeof a;
+	struct ucred c;
+	socklen_t cn = sizeof c;
+	char host[64], port[8];
+	bool known = !getpeername(fd, (struct sockaddr *)&a, &n);
+
+	if (known && a.ss_family == AF_UNIX && !getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &c, &cn))
+		snprintf(out, cap, "unix uid %u pid %d", c.uid, (int)c.pid);
+	else if (known && !getnameinfo((struct sockaddr *)&a, n, host, sizeof host, port, sizeof port,
+			NI_NUMERICHOST | NI_NUMERICSERV))
+		snprintf(out, cap, "%s:%s", host, port);
+	else
+		snprintf(out, cap, "unknown");
 }

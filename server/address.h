@@ -21,5 +21,7 @@ bool address_is_open(const char *text);
 int address_listen(const char *text, mode_t mode, gid_t group, struct listening *list, int *count);
 /* The path of the default unix socket, "unix:..." */
 void address_default_unix(char *out, int cap);
+/* Who is at the other end of a connection, for the log. Any thread. */
+void address_peer(int fd, char *out, size_t cap);
 /* The port of the first TCP socket of the list, 0 if there is none. */
 unsigned address_port(const struct listening *list, int count);

@@ -269,7 +269,8 @@ static int open_sockets(void)
 		return -1;
 	/* Nobody asked for this one by name: the server is of use without it. */
 	address_default_unix(path, sizeof path);
-	open_socket(path);
+	if (open_socket(path))
+		log_info("going on without %s, which nobody asked for", path);
 	return 0;
 }
 

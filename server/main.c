@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "server/address.h"
 #include "server/cache.h"
@@ -51,6 +52,12 @@ static const char help[] =
 static int wrong(const char *what)
 {
 	fprintf(stderr, "scuda-server: %s\nTry `scuda-server --help`.\n", what);
+	return 2;
+}
+
+static int no_group(const char *name)
+{
+	fprintf(stderr, "scuda-server: --socket-group: there is no group '%s'; groupadd makes one\n", name);
 	return 2;
 }
 
@@ -146,7 +153,7 @@ static int parse(int argc, char **argv, struct options *o)
 			break;
 		case 'g':
 			if (!parse_group(optarg, &o->socket_group))
-				return wrong("--socket-group wants a group's name or number");
+				return no_group(optarg);
 			break;
 		case 'm':
 			o->cache = strcmp(optarg, "none") ? optarg : "";
@@ -208,7 +215,8 @@ int main(int argc, char **argv)
 	if (!choose_cache(&o))
 		return 2;
 	if (o.keys_path && keys_load(o.keys_path, &keys, &why)) {
-		fprintf(stderr, "scuda-server: %s: %s\n", o.keys_path, why);
+		fprintf(stderr, "scuda-server: --keys %s: %s%s\n", o.keys_path, why,
+			access(o.keys_path, F_OK) ? "; `scudafs keygen NAME FILE` makes one" : "");
 		return 2;
 	}
 	for (int i = 0; i < o.listen_count && !keys && !o.insecure; i++)

@@ -15,6 +15,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "server/address.h"
 #include "server/monitor_keys.h"
 #include "server/options.h"
 #include "server/origin.h"
@@ -177,11 +178,13 @@ static void *connection_main(void *arg)
 {
 	struct connection c = *(struct connection *)arg;
 	const char *identity = "", *why = "";
+	char peer[96];
 	struct stream *s = NULL;
 	struct monitor_keys *keys;
 	int r;
 
 	free(arg);
+	address_peer(c.fd, peer, sizeof peer);
 	keys = c.tls ? monitor_keys_take() : NULL;
 	r = stream_accept(c.fd, monitor_keys_list(keys), TIME_TLS, &s, &identity, &why);
 	if (!r && keys)
@@ -189,21 +192,23 @@ static void *connection_main(void *arg)
 	monitor_keys_give(keys);
 	handshake_end(c.handshake);
 	if (r) {
-		log_warning("monitor connection refused: %s", why);
+		log_warning("monitor connection from %s refused: %s", peer, why);
 		return NULL;
 	}
 	if (atomic_fetch_add(&shared.connections, 1) >= LIMIT_SESSIONS) {
-		log_warning("monitor connection of %s refused: there are %u", identity, LIMIT_SESSIONS);
+		log_warning("monitor connection of %s from %s refused: there are %u", identity, peer,
+			LIMIT_SESSIONS);
 		stream_close(s);
 	} else {
-		log_debug("monitor connection of %s, TLS %s", identity, stream_security(s));
+		log_debug("monitor connection of %s from %s, TLS %s", identity, peer, stream_security(s));
 		r = serve_connection(&c, s);
 		tell_share(&c, SHARE_END, NULL);
 		if (r == -EKEYREVOKED)
-			log_info("monitor connection of %s ended: its key was taken out or changed",
-				identity);
+			log_info("monitor connection of %s from %s ended: its key was taken out or changed",
+				identity, peer);
 		else if (r != -ECONNRESET && r != -EPIPE)
-			log_warning("monitor connection of %s ended: %s", identity, strerror(-r));
+			log_warning("monitor connection of %s from %s ended: %s", identity, peer,
+				strerror(-r));
 		stream_close(s);
 	}
 	explicit_bzero(&c.key, sizeof c.key);

@@ -9,12 +9,12 @@
 #include "server/pending.h"
 
 #include <errno.h>
-#include <netdb.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "server/address.h"
 #include "wire/log.h"
 #include "wire/msg.h"
 #include "wire/transport.h"
@@ -50,24 +50,6 @@ void pending_close(struct pending *p)
 	p->fd = -1;
 }
 
-static void peer_text(int fd, bool local, char *out, size_t cap)
-{
-	struct sockaddr_storage a;
-	socklen_t n = sizeof a;
-	struct ucred c;
-	socklen_t cn = sizeof c;
-	char host[64], port[8];
-
-	if (local && !getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &c, &cn))
-		snprintf(out, cap, "unix uid %u pid %d", c.uid, (int)c.pid);
-	else if (!getpeername(fd, (struct sockaddr *)&a, &n) && !getnameinfo((struct sockaddr *)&a, n, host,
-			sizeof host, port,
-			sizeof port, NI_NUMERICHOST | NI_NUMERICSERV))
-		snprintf(out, cap, "%s:%s", host, port);
-	else
-		snprintf(out, cap, "unknown");
-}
-
 void pending_add(struct pending_table *t, int fd, bool local)
 {
 	struct claim claim[LIMIT_PENDING];
@@ -87,7 +69,7 @@ void pending_add(struct pending_table *t, int fd, bool local)
 		.local = local,
 		.deadline = transport_now_ms() + TIME_PREAMBLE,
 		.from = origin_of(fd)};
-	peer_text(fd, local, p->peer, sizeof p->peer);
+	address_peer(fd, p->peer, sizeof p->peer);
 }
 
 int pending_poll(struct pending_table *t, struct pollfd *out, int *index, int *timeout_ms)

@@ -181,6 +181,9 @@ static int open_unix(const char *path, int64_t deadline, int *fd, const char **w
 	r = connect_socket(*fd, (struct sockaddr *)&a, sizeof a, deadline);
 	if (!r)
 		r = check_listener(*fd, path, why);
+	else if (r == -EACCES)
+		*why = "this user may not connect: the mode of the socket, and of its folders, says who may "
+		       "(scuda-server --socket-mode, --socket-group)";
 	if (r)
 		close(*fd);
 	return r;

@@ -31,7 +31,7 @@ for ((round = 1; round <= rounds; round++)); do
 	start_server
 	mkdir -p "$mnt"
 	# The mount is not waited for: the moment may come before it is there.
-	"$bin/scudafs" mount "$address" "$mnt" -o "log=$work/daemon.log$two" >"$work/mount.out" 2>&1 &
+	"$bin/scudafs" mount "$address" "$mnt" -o "log=$work/daemon.log$options" >"$work/mount.out" 2>&1 &
 	mounting=$!
 	[ $((RANDOM % 3)) = 0 ] || wait "$mounting"
 	left=()

@@ -26,7 +26,11 @@ mnt=$work/mnt
 driver=${SCUDAFS_TEST_DRIVER:-soft}
 slow=${SLOW:-1}
 sanitizer=${SCUDAFS_TEST_SANITIZER:-} # asan or tsan, where all is built with it
-two=${SCUDAFS_TEST_CONNECTIONS:+,connections=$SCUDAFS_TEST_CONNECTIONS} # behind a mount's -o log=
+# What a mount is asked for beside what its test asks for, behind -o log=: SCUDAFS_TEST_CONNECTIONS (two: not
+# empty where that is 2) and SCUDAFS_TEST_CHANNEL.
+options=${SCUDAFS_TEST_CONNECTIONS:+,connections=$SCUDAFS_TEST_CONNECTIONS}
+options+=${SCUDAFS_TEST_CHANNEL:+,channel=$SCUDAFS_TEST_CHANNEL}
+two=$(case $options in *connections=2*) echo two ;; esac)
 export XDG_CACHE_HOME=$work/cache-home
 unset CACHE_DIRECTORY SCUDAFS_MOUNT SCUDAFS_SERVER CUDA_VISIBLE_DEVICES LD_LIBRARY_PATH
 
@@ -194,7 +198,7 @@ start_mount() # [ARGUMENT...]
 {
 	mkdir -p "$mnt"
 	at_exit stop_mount
-	"$bin/scudafs" mount "$address" "$mnt" -o "log=$work/daemon.log$two" "$@" || fail "mount"
+	"$bin/scudafs" mount "$address" "$mnt" -o "log=$work/daemon.log$options" "$@" || fail "mount"
 }
 
 mounted() # also when its daemon is dead

@@ -63,7 +63,8 @@ for ((seed = first; seed < first + rounds; seed++)); do
 		start_relay $what $seed
 		# A mount may fail in words when its first answer is damaged.
 		mkdir -p "$mnt"
-		"$bin/scudafs" mount "$address" "$mnt" -o "log=$work/daemon.log$two" >"$work/mount.out" 2>&1
+		"$bin/scudafs" mount "$address" "$mnt" -o "log=$work/daemon.log$options" \
+			>"$work/mount.out" 2>&1
 		code=$?
 		if [ "$code" = 0 ]; then
 			run_all $seed $what

@@ -25,7 +25,7 @@ chmod -R a+rX "$theirs/bin" "$theirs/lib" "$theirs/e2e"
 chown 65534 "$theirs" "$theirs/mnt"
 them=(setpriv --reuid 65534 --regid 65534 --clear-groups
 	env XDG_RUNTIME_DIR= PATH="$theirs/bin:$PATH" TMPDIR=/tmp)
-start_server --keys "$work/key"
+start_server --listen 127.0.0.1:0 --listen "unix:$work/socket" --keys "$work/key"
 start_mount -o "key=$work/key"
 
 them() # CODE TEXT ARGUMENT...
@@ -41,6 +41,7 @@ them() # CODE TEXT ARGUMENT...
 them 1 'another user' umount "$mnt"
 them 125 "$mnt.*another user" run --mount "$mnt" -- true
 them 1 'key: Permission denied' mount "$address" "$theirs/mnt" -o "key=$work/key"
+them 1 'mode of the socket' mount "unix:$work/socket" "$theirs/mnt"
 mkdir "$work/roots"
 them 1 'no write access' mount "$address" "$work/roots" -o "key=$theirs/key"
 at_exit umount -l "$theirs/mnt"
@@ -53,6 +54,23 @@ them 0 right run --server "$address" -o "key=$theirs/key" -- "$theirs/e2e/small"
 "$bin/scudafs" run --mount "$theirs/mnt" -- true 2>"$work/err" && fail "root uses their mount"
 contains "$work/err" 'another user' || fail "root is told: $(cat "$work/err")"
 them 0 '' umount "$theirs/mnt"
+
+# Without /etc/mtab fusermount3 mounts for an ordinary user, and takes nothing away: it is told why, and what
+# to do.
+mkdir "$work/etc" "$work/etc-work"
+if mount -t overlay overlay -o "lowerdir=/etc,upperdir=$work/etc,workdir=$work/etc-work" /etc; then
+	at_exit umount -l /etc
+	rm -f /etc/mtab
+	them 0 '' mount "$address" "$theirs/mnt" -o "key=$theirs/key"
+	them 1 'needs /etc/mtab.*ln -s' umount "$theirs/mnt"
+	them 0 'stays mounted: .*/etc/mtab' run --server "$address" -o "key=$theirs/key" -- true
+	umount -l "$(sed -n 's/.* \([^ ]*scudafs-run[^ ]*\) fuse.scudafs .*/\1/p' /proc/mounts)" ||
+		fail "its private mount is gone after all"
+	rmdir /tmp/scudafs-run.*
+	ln -s ../proc/self/mounts /etc/mtab
+	them 0 '' umount "$theirs/mnt"
+	umount /etc || fail "/etc is busy"
+fi
 
 stop_mount
 "$bin/scudafs" mount "$address" "$mnt" -o "key=$work/key,log=$work/daemon.log,allow_other" ||

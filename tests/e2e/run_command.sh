@@ -50,6 +50,16 @@ code 143 --server "$address" -- sh -c 'kill -TERM $$'
 code 127 --server "$address" -- "$work/no-such-program"
 [ "$(grep -cF "$address " /proc/mounts)" = "$mounts" ] || fail "a private mount is left"
 code 125 --server 127.0.0.1:1 -- true
+mkdir "$work/temporary"
+XDG_RUNTIME_DIR='' TMPDIR=$work/temporary code 0 --server "$address" -- sh -c 'echo "$SCUDAFS_MOUNT"'
+[[ $(cat "$work/out") == "$work/temporary/"* ]] || fail "TMPDIR does not say where: $(cat "$work/out")"
+if [ "$(id -u)" = 0 ] && unshare -m true 2>/dev/null; then
+	for command in status 'run -- true' "umount $mnt" "mount $address $work/temporary"; do
+		unshare -m sh -c 'mount -t tmpfs none /proc && exec "$@"' sh "$bin/scudafs" $command \
+			2>"$work/err"
+		contains "$work/err" 'without /proc' || fail "$command without /proc: $(cat "$work/err")"
+	done
+fi
 
 # `run` itself is killed: the private mount goes with it.
 "$bin/scudafs" run --server "$address" -- sh -c 'echo $SCUDAFS_MOUNT; exec sleep 100' >"$work/private" \

@@ -56,6 +56,9 @@ at_most 5 "$bin/scuda-server" --driver soft --listen "unix:$reach/run/x" --socke
 at_most 5 "$bin/scuda-server" --driver soft --listen "unix:$reach/run/x" --socket-group no-such-group \
 	2>"$work/err"
 [ $? = 2 ] || fail "a group that is not there: $(cat "$work/err")"
+contains "$work/err" "no group 'no-such-group'" || fail "it is not named: $(cat "$work/err")"
+at_most 5 "$bin/scuda-server" --driver soft --listen "unix:$reach/none/x" 2>"$work/err"
+contains "$work/err" 'its folder is not there' || fail "a socket in no folder: $(cat "$work/err")"
 if [ "$(id -u)" = 0 ] && command -v setpriv >/dev/null &&
 	setpriv --reuid 65534 --regid 65534 --clear-groups test -x "$bin/scudafs"
 then
