@@ -52,11 +52,11 @@ int channel_send(struct record *r);
 int channel_await(uint64_t seq, size_t room, struct answer *a);
 /* One round of channel_await: -EAGAIN when the answer did not come within TIME_PARK. */
 int channel_await_once(uint64_t seq, size_t room, struct answer *a);
-/* Sends the record of a wait that brings `n` bytes as data of `transfer`, and waits for them and the answer, when
- * memory is shared with the mount and has room for them: `place` gets the bytes as they come, *got counts them. Those
- * of pinned memory, at `pinned` in the arena unless that is 0, are in place without it.
- * -ENOTSUP: nothing was sent, channel_send does it; -EAGAIN: it was sent, but what comes has to be fetched as after
- * channel_send. */
+/* Sends the record of a wait that brings `n` bytes as data of `transfer`, and waits for them and the answer,
+ * when memory is shared with the mount and has room for them: `place` gets the bytes as they come, *got
+ * counts them. Those of pinned memory, at `pinned` in the arena unless that is 0, are in place without it.
+ * -ENOTSUP: nothing was sent, channel_send does it; -EAGAIN: it was sent, but what comes has to be fetched as
+ * after channel_send. */
 int channel_wait_data(struct record *r, uint64_t transfer, size_t n, uint64_t pinned,
 	void (*place)(void *arg, uint64_t offset, const void *p, size_t n), void *arg, uint64_t *got,
 	struct answer *a);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the parts of the channel (channel.c, flusher.c, pace.c) use of each other. Thread rule: channel.h. */
+/* What the channel does for those who watch over its queue (flusher.c, pace.c). Thread rule: channel.h. */
 #pragma once
 #include <stdatomic.h>
 #include "devshim/channel.h"

@@ -45,6 +45,9 @@ static long fake_syscall(long number, ...);
 #define syscall fake_syscall
 #include "devshim/node.c"
 #include "devshim/channel.c"
+#include "devshim/channel_batch.c"
+#include "devshim/channel_shared.c"
+#include "devshim/channel_answer.c"
 #include "devshim/flusher.c"
 #include "devshim/pace.c"
 #undef syscall
