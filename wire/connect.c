@@ -315,8 +315,8 @@ static int open_tcp(const char *address, int64_t deadline, int *fd, const char *
 	return r;
 }
 
-/* What a server's BYE means to the one who connects. */
-static int bye_meaning(const void *head, size_t n, const char **why)
+/* What a server's BYE means to the one who connects, with a key or without. */
+static int bye_meaning(const void *head, size_t n, bool keyed, const char **why)
 {
 	struct msg m;
 	CUresult code;
@@ -329,8 +329,8 @@ static int bye_meaning(const void *head, size_t n, const char **why)
 		return -EUSERS;
 	}
 	if (code == CUDA_ERROR_MPS_CONNECTION_FAILED) {
-		*why = "the server wants a key, or has none and was given one: check key= here and --keys "
-			"there";
+		*why = keyed ? "the server takes no keys there: leave key= out, or start it with --keys" :
+			"the server wants a key: mount with -o key=FILE (scudafs keygen)";
 		return -EACCES;
 	}
 	if (code == CUDA_ERROR_SYSTEM_DRIVER_MISMATCH) {
@@ -348,7 +348,7 @@ static int read_bye(struct stream *s, const struct frame *f, int64_t deadline, c
 	size_t n = f->head_len < sizeof head ? f->head_len : sizeof head;
 	int r = stream_read_all(s, head, n, deadline - transport_now_ms());
 
-	return r ? r : bye_meaning(head, n, why);
+	return r ? r : bye_meaning(head, n, false, why);
 }
 
 /* The BYE that came in place of a handshake: its beginning is with the TLS code. */
@@ -365,7 +365,7 @@ static int clear_bye(const struct stream *s, const char **why)
 	memcpy(&copy, p, sizeof copy);
 	if (frame_check(&copy, false, NULL) || copy.head_len > n - sizeof copy)
 		return -EACCES;
-	return bye_meaning((const uint8_t *)p + sizeof copy, copy.head_len, why);
+	return bye_meaning((const uint8_t *)p + sizeof copy, copy.head_len, true, why);
 }
 
 /* Asks whether the server has taken the connection. */

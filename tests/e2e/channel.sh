@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Programs share memory with the mount, unless they or the mount are told not to; nobody else gets a
 # session's memory, no socket stays, and the mount can be taken away at once after its last program.
+unset SCUDAFS_CHANNEL SCUDAFS_TEST_CHANNEL # it is about the memory that programs share
 . "$(dirname "$0")/lib.sh"
 requires mount
 start_server

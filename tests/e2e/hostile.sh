@@ -5,6 +5,7 @@
 # HOSTILE_SECONDS (5) long from seed HOSTILE_SEED (1) on: another program beside it computes right, each of
 # the attacker's sessions ends, and daemon and server go on with as many descriptors as before. Under the
 # sanitizers this is a fuzzer (tests/long/fuzz.sh).
+unset SCUDAFS_CHANNEL SCUDAFS_TEST_CHANNEL # it is about the memory that programs share
 . "$(dirname "$0")/lib.sh"
 requires mount
 start_server

@@ -24,7 +24,7 @@ refused() # OPTION... : one line, within five seconds, nothing mounted
 	mountpoint -q "$mnt" && fail "'${*:-nothing}' left a mount"
 }
 refused
-contains "$work/err" key || fail "without a key: $(cat "$work/err")"
+contains "$work/err" 'wants a key: mount with -o key=' || fail "without a key: $(cat "$work/err")"
 refused -o "key=$work/wrong"
 contains "$work/err" key || fail "with a wrong key: $(cat "$work/err")"
 refused -o "key=$work/mallory"
@@ -44,4 +44,9 @@ chmod 640 "$work/keys"
 at_most 10 "$bin/scuda-server" --listen 127.0.0.1:0 --driver "$driver" --keys "$work/keys" 2>"$work/err"
 code=$?
 [ "$code" = 2 ] || fail "a server started with keys that others can read, or gave $code: $(cat "$work/err")"
+stop_mount
+stop_server
+start_server
+refused -o "key=$work/alice"
+contains "$work/err" 'takes no keys there: leave key= out' || fail "a key for nobody: $(cat "$work/err")"
 exit 0

@@ -4,6 +4,7 @@
 # alone: another process of the same user gets nothing there, another user does not even see it, or, where
 # the mount is allow_other's, may connect and gets nothing; and nobody can take it away, replace it, or make
 # one of his own.
+unset SCUDAFS_CHANNEL SCUDAFS_TEST_CHANNEL # it is about the memory that programs share
 . "$(dirname "$0")/lib.sh"
 requires mount root setpriv python3
 reach=$(mktemp -d /tmp/scudafs-meeting.XXXXXX)

@@ -4,6 +4,7 @@
 # A relay that leaves a session's first connection alone, and does all kinds of things to the second: ahead
 # of its first byte the session goes on without it; in the middle of a copy the program gets an error within
 # 10 s, also where nothing passes and nobody is told; another program beside it does not notice.
+unset SCUDAFS_CHANNEL SCUDAFS_TEST_CHANNEL # it is about the memory that programs share
 . "$(dirname "$0")/lib.sh"
 requires mount python3
 start_server

@@ -5,6 +5,7 @@
 # right, and nothing waits for ever; the second connection is there when it was asked for, and only then: not
 # with a key, with compression, or through the file alone; where it does not open, or ends, all goes by the
 # first.
+unset SCUDAFS_CHANNEL SCUDAFS_TEST_CHANNEL # it is about the memory that programs share
 . "$(dirname "$0")/lib.sh"
 requires mount
 
