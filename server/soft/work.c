@@ -3,6 +3,7 @@
  *
  * Thread rule: see work.h. */
 #include "server/soft/work.h"
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -118,6 +119,9 @@ static bool wait_met(const struct CUstreamMemOpWaitValueParams_st *w)
 	}
 }
 
+/* A change of it that changes nothing is a full barrier, as a fence is, and one that the thread sanitizer knows. */
+static atomic_uint barrier;
+
 static void run_memops(const struct work_memops *k, const struct context *c)
 {
 	for (unsigned i = 0; i < k->count; i++) {
@@ -139,7 +143,7 @@ static void run_memops(const struct work_memops *k, const struct context *c)
 			__atomic_store_n((uint64_t *)(uintptr_t)op->writeValue.address,
 				op->writeValue.value64, __ATOMIC_RELEASE);
 			break;
-		default: __atomic_thread_fence(__ATOMIC_SEQ_CST); break;
+		default: atomic_fetch_add(&barrier, 0); break;
 		}
 	}
 }
