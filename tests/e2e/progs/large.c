@@ -8,16 +8,10 @@
 enum { MOST = 11 << 20, ROUNDS = 8, ODD = 4099 };
 static const size_t less[] = {0, 1, 4097, 700001, 3 << 20, 1 << 20, 262144, 5};
 
-static void fill(uint8_t *p, size_t n, unsigned seed)
-{
-	for (size_t i = 0; i < n; i++)
-		p[i] = (uint8_t)((seed += 2654435761u) >> 13);
-}
-
 /* To the device from one place, back to the other. */
 static void once(CUdeviceptr device, uint8_t *from, uint8_t *to, size_t n, unsigned seed, bool async)
 {
-	fill(from, n, seed);
+	prog_fill(from, n, seed);
 	memset(to, 0, n);
 	if (async) {
 		CHECK(cuMemcpyHtoDAsync_v2(device, from, n, NULL));
@@ -30,7 +24,7 @@ static void once(CUdeviceptr device, uint8_t *from, uint8_t *to, size_t n, unsig
 	/* A copy that has returned has read all it needs. */
 	memset(from, 0xee, n);
 	CHECK(cuMemcpyDtoH_v2(to, device, n));
-	fill(from, n, seed);
+	prog_fill(from, n, seed);
 	REQUIRE(!memcmp(from, to, n));
 }
 

@@ -12,12 +12,6 @@ enum { SMALL = 3 * MIB + 5, PINNED = 9 * MIB + 3, ROUNDS = 12, HELD_MS = 15 };
 
 static _Atomic bool over;
 
-static void fill(uint8_t *p, size_t n, unsigned seed)
-{
-	for (size_t i = 0; i < n; i++)
-		p[i] = (uint8_t)((seed += 2654435761u) >> 13);
-}
-
 static void *memory(bool pinned, size_t n)
 {
 	void *p = NULL;
@@ -58,7 +52,7 @@ static void *large(void *kind)
 	for (unsigned i = 1; !atomic_load(&over) || i < 3; i++) {
 		size_t n = LARGE - i % 7 * 123457;
 
-		fill(from, n, i);
+		prog_fill(from, n, i);
 		CHECK(cuMemcpyHtoDAsync_v2(device, from, n, stream));
 		CHECK(cuStreamSynchronize(stream));
 		CHECK(cuMemcpyDtoHAsync_v2(back, device, n, stream));
@@ -82,8 +76,8 @@ static void behind(void)
 	CHECK(cuMemAlloc_v2(&a, SMALL));
 	CHECK(cuMemAlloc_v2(&b, PINNED));
 	for (unsigned i = 1; i <= ROUNDS; i++) {
-		fill(small, SMALL, i);
-		fill(pinned, PINNED, 100 + i);
+		prog_fill(small, SMALL, i);
+		prog_fill(pinned, PINNED, 100 + i);
 		memset(back, 0, PINNED);
 		CHECK(cuLaunchHostFunc(stream, holds, (void *)(uintptr_t)HELD_MS));
 		CHECK(cuMemcpyHtoDAsync_v2(a, small, SMALL, stream));
