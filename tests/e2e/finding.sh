@@ -6,7 +6,7 @@
 # ways, and in a root folder that has nothing but the system's libraries, the mount and ours.
 . "$(dirname "$0")/lib.sh"
 requires mount gcc
-[ -z "${SCUDAFS_TEST_PRELOAD:-}" ] || skip "the programs here are not built with a sanitizer"
+unsanitized "the programs here are not built with one"
 start_server
 start_mount
 gcc -o "$work/dynamic" "$top/tests/e2e/finding.c" -ldl || fail "gcc"
