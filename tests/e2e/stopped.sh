@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # also: fuse two
-# Programs are stopped for 12 s, longer than any silence that counts as death, as by Ctrl-Z or a debugger:
-# others do not notice, and they go on as if nothing had been, in the middle of a large copy too.
+# Programs are stopped for 12 s (times SLOW), longer than any silence that counts as death, as by Ctrl-Z or a
+# debugger: others do not notice, and they go on as if nothing had been, in the middle of a large copy too.
 . "$(dirname "$0")/lib.sh"
 requires mount
 start_server
@@ -32,7 +32,7 @@ done
 fewer() { [ "$(sessions | wc -l)" = "$((all - 2))" ]; }
 within 5 fewer || fail "sessions of killed programs are left: $(sessions)"
 start=$(now_ms)
-while [ $(($(now_ms) - start)) -lt 12000 ]; do
+while [ $(($(now_ms) - start)) -lt $((12000 * slow)) ]; do
 	run_program small | grep -q right || fail "a program beside the stopped ones"
 	read -r -t 0.5 <>"$clock"
 done

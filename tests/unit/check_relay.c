@@ -373,7 +373,7 @@ START_TEST(test_data_piles_up)
 		memcpy(b, &f, sizeof(f));
 		while (at < n) {
 			struct pollfd p = {.fd = peer, .events = POLLOUT};
-			if (!poll(&p, 1, 500)) {
+			if (!poll(&p, 1, 500 * unit_slow())) {
 				ck_assert_msg(!w, "the relay has stopped reading");
 				sent = (unsigned)i;
 				ck_assert_uint_ge(sent, LIMIT_QUEUE / MIB);

@@ -81,12 +81,12 @@ static void client_start(struct client *c)
 	c->fd = pair[0];
 }
 
-/* The exit status; fails when the process does not end within 5 s or dies of a signal. */
+/* The exit status; fails when the process does not end within 5 s (unit_slow) or dies of a signal. */
 static void client_finish(struct client *c, const char *reason)
 {
 	int status = -1;
 
-	for (int i = 0; i < 500 && !waitpid(c->pid, &status, WNOHANG); i++)
+	for (int i = 0; i < 500 * unit_slow() && !waitpid(c->pid, &status, WNOHANG); i++)
 		usleep(10000);
 	if (status == -1) {
 		kill(c->pid, SIGKILL);

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Many connections at once. `crowd.py PORT idle N`: N connections that send nothing; says "idle" and then how
-many the server ended within 10 s. `crowd.py PORT sessions N`: N sessions that only say PING; tells how many
-were taken and with which code the others were refused. `crowd.py PORT silent N`: N monitor connections that
-never begin their TLS handshake, 50 a second; says "silent" and stays until its input ends."""
+many the server ended within 10 s (times SLOW). `crowd.py PORT sessions N`: N sessions that only say PING;
+tells how many were taken and with which code the others were refused. `crowd.py PORT silent N`: N monitor
+connections that never begin their TLS handshake, 50 a second; says "silent" and stays until its input
+ends."""
 import select
 import socket
 import sys
