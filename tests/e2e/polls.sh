@@ -7,6 +7,6 @@
 requires mount
 start_server
 start_mount
-run_program polls 3 >"$work/polls.out" || fail "$(cat "$work/polls.out")"
+run_program polls $((3 * slow)) >"$work/polls.out" || fail "$(cat "$work/polls.out")"
 [ "$(sed -n 's/^rounds \([0-9]*\),.*/\1/p' "$work/polls.out")" -ge 50 ] ||
 	fail "few rounds: $(cat "$work/polls.out")"

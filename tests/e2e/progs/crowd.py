@@ -54,12 +54,18 @@ elif what == "silent":
     print("silent", flush=True)
     sys.stdin.readline()
 else:
-    crowd, result = [], {}
+    crowd, live, result, pinged = [], [], {}, time.monotonic()
     for _ in range(count):
         s = connect()
         crowd.append(s)
         s.sendall(preamble() + frame(PING, thread=0, seq=0))
         a = answer(s)
         result[a] = result.get(a, 0) + 1
+        if a == "taken":
+            live.append(s)
+        if time.monotonic() - pinged > 2:  # as a mount does; the first would be silent for too long else
+            pinged = time.monotonic()
+            for other in live:
+                other.sendall(frame(PING, thread=0, seq=0))
     print(" ".join(f"{k}:{v}" for k, v in sorted(result.items(), key=str)), flush=True)
     sys.stdin.readline()

@@ -83,7 +83,7 @@ int main(int argc, char **argv)
 		int64_t start = prog_ms();
 
 		while (rounds == before && prog_ms() < end)
-			if (prog_ms() - start > 1500) {
+			if (prog_ms() - start > 1500 * prog_slow()) {
 				printf("nothing moved for 1.5 s after %ld rounds\n", before);
 				exit(1);
 			} else {

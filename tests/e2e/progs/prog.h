@@ -121,6 +121,14 @@ static inline int64_t prog_ms(void)
 	return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
 }
 
+/* The factor of all the tests' time limits. */
+static inline int prog_slow(void)
+{
+	const char *slow = getenv("SLOW");
+
+	return slow && atoi(slow) > 1 ? atoi(slow) : 1;
+}
+
 /* A line for the script. */
 static inline void say(const char *word)
 {
