@@ -119,7 +119,7 @@ static bool wait_met(const struct CUstreamMemOpWaitValueParams_st *w)
 	}
 }
 
-/* A change of it that changes nothing is a full barrier, as a fence is, and one that the thread sanitizer knows. */
+/* A change of it that changes nothing is a full barrier as a fence is, but known to the thread sanitizer. */
 static atomic_uint barrier;
 
 static void run_memops(const struct work_memops *k, const struct context *c)

@@ -51,7 +51,8 @@ for wrong in -3600 3600; do
 	pkill -KILL -P "$server"
 	kill -KILL "$server"
 	expect "waits$wrong" 5 '^code'
-	[ $(($(now_ms) - killed)) -lt $((5000 * slow)) ] || fail "the error came after $(($(now_ms) - killed)) ms"
+	[ $(($(now_ms) - killed)) -lt $((5000 * slow)) ] ||
+		fail "the error came after $(($(now_ms) - killed)) ms"
 	stop_server
 	stop_mount
 	no_daemon || fail "the daemon did not end, clock wrong by $wrong s"

@@ -28,7 +28,7 @@ static uint8_t pattern[6 << 20];
 static uint8_t *pinned;                 /* the same, where the mount sees it, at `pinned_at` */
 static uint64_t pinned_at;
 
-/* Bytes in another order have another sum. A sanitizer that is asked about each of them is asked for minutes. */
+/* Bytes in another order have another sum. A sanitizer that is asked about each of them takes minutes. */
 __attribute__((noinline, no_sanitize("thread")))
 static uint64_t sum_of_own(const uint8_t *p, size_t n, size_t from)
 {

@@ -93,7 +93,7 @@ static inline CUresult prog_launch(
 	return cuLaunchKernel(f, (threads + block - 1) / block, 1, 1, block, 1, 1, 0, s, arguments, NULL);
 }
 
-/* Of the bytes of a seed those from *seed on, which moves. A sanitizer that is asked about each takes minutes. */
+/* The next n bytes of a seed, which moves. A sanitizer that is asked about each of them takes minutes. */
 __attribute__((noinline, unused, no_sanitize("thread", "address", "undefined")))
 static void prog_fill_own(uint8_t *p, size_t n, unsigned *seed)
 {
