@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include "devshim/process.h"
 #include "wire/uncancelled.h"
+#include "wire/log.h"
 
 #define HELPERS_MOST 3
 #define STACK (64u << 10)
@@ -47,6 +48,8 @@ static int helpers_allowed(void)
 
 	if (s && *s >= '1' && *s <= '1' + HELPERS_MOST && !s[1])
 		n = *s - '1';
+	else if (s && *s)
+		log_warning("SCUDAFS_LANES=%s is not 1 to %d", s, HELPERS_MOST + 1);
 	return n;
 }
 

@@ -76,6 +76,8 @@ static void find_spin_times(void)
 	ring.await_ns = cpus >= CPUS_LEAST ? AWAIT_US * 1000 : 0;
 	if (s && *s && !*end && us <= SPIN_MOST)
 		ring.spin_ns = ring.await_ns = us * 1000;
+	else if (s && *s)
+		log_warning("SCUDAFS_SPIN_US=%s is not 0 to %d", s, SPIN_MOST);
 }
 
 /* Not one of the standard streams, which the program may have closed. */
@@ -185,6 +187,8 @@ bool ring_open(const char *path)
 	sigset_t all, before;
 	if (wanted && !strcmp(wanted, "fuse"))
 		return false;
+	if (wanted && *wanted && strcmp(wanted, "shared"))
+		log_warning("SCUDAFS_CHANNEL=%s is neither shared nor fuse", wanted);
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
 	int e = attach(path);

@@ -49,6 +49,8 @@ static void open_kernel(void)
 
 	if (wanted && !strcmp(wanted, "off"))
 		return;
+	if (wanted && *wanted)
+		log_warning("SCUDAFS_WATCH=%s: the one word that it knows is off", wanted);
 	faults = (int)syscall(SYS_userfaultfd, O_CLOEXEC | O_NONBLOCK | USER_MODE_ONLY);
 	if (faults >= 0 && !ioctl(faults, UFFDIO_API, &api))
 		pagemap = open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);

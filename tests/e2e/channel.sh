@@ -18,6 +18,11 @@ SCUDAFS_CHANNEL=fuse run_program small | grep -q right || fail "by fuse alone"
 SCUDAFS_LOG=debug SCUDAFS_CHANNEL=fuse run_program small 2>"$work/fuse.err" >/dev/null
 contains "$work/fuse.err" 'memory is shared' && fail "the program was told not to"
 
+# What nobody understands is told, and changes nothing.
+SCUDAFS_SPIN_US=long SCUDAFS_CHANNEL=fast uses 'SCUDAFS_SPIN_US=long is not 0 to'
+contains "$work/small.err" 'SCUDAFS_CHANNEL=fast is neither' || fail "a way that is none is not told"
+contains "$work/small.err" 'memory is shared with' || fail "a way that is none is one"
+
 # A server's own node, and a path that is too long for a socket's name.
 SCUDAFS_MOUNT="$mnt/servers/$(ls "$mnt/servers")" LD_LIBRARY_PATH=$lib SCUDAFS_LOG=debug "$progs/small" \
 	>"$work/own.out" 2>"$work/own.err"
