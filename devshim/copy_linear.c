@@ -131,7 +131,8 @@ static CUresult peer(CUdeviceptr dst, CUcontext dctx, CUdeviceptr src, CUcontext
 			    remote_cuMemcpyPeer(dst, to->handle, src, from->handle, n);
 	if (r)
 		return r;
-	struct work *w[] = {work_of(async ? s : NULL), async ? NULL : work_legacy(to), async ? NULL : work_legacy(from)};
+	struct work *w[] = {
+		work_of(async ? s : NULL), async ? NULL : work_legacy(to), async ? NULL : work_legacy(from)};
 
 	for (int i = 0; i < 3; i++)
 		if (w[i])

@@ -114,7 +114,7 @@ static void modules(void)
 }
 
 /* Without copies to pageable memory: what delivers those stays, since graphs do not tell when their last
- * replay is over (devshim/copy.c). */
+ * replay is over (devshim/copy_turn.c). */
 static void graphs(void)
 {
 	CUstream s;
