@@ -6,7 +6,9 @@
  * free, so that it is woken once for so much.
  *
  * Behind staging lie the program's pinned allocations, each a mapping of its own: a free stretch goes to the
- * first that fits, and its pages go back when it is freed.
+ * first that fits, and its pages go back when it is freed. Natively a forked child shares pinned memory with
+ * its parent (NVIDIA's module maps it VM_SHARED and without VM_DONTCOPY), and so it does here. What a child
+ * may have is not given back, and to nobody else, until the process has no children.
  *
  * Thread rule: arena.h. `lock` guards the list of free stretches, `owner` is held from arena_begin to
  * arena_end. */
@@ -20,12 +22,14 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 #include "devshim/held.h"
 #include "devshim/node.h"
 #include "devshim/ring.h"
 #include "wire/ctl.h"
 #include "wire/limits.h"
+#include "wire/pages.h"
 #include "wire/ring.h"
 #include "wire/uncancelled.h"
 
@@ -47,6 +51,9 @@ static struct {
 	uint64_t staged;                /* pieces used so far */
 	uint64_t last[PIECES];          /* the bulk that a piece went with last, counted from 1 */
 	struct stretch *free;           /* in rising order, no two of them touch */
+	struct stretch *kept;           /* freed, and a child may have them */
+	_Atomic unsigned forks;
+	bool strict;                    /* pages may be refused (wire/pages.h) */
 } arena = {.fd = -1, .owner = PTHREAD_MUTEX_INITIALIZER, .lock = PTHREAD_MUTEX_INITIALIZER};
 
 static struct ring_control *control(void) { return (struct ring_control *)arena.ring; }
@@ -68,6 +75,8 @@ bool arena_open(int fd, uint8_t *ring)
 	}
 	*all = (struct stretch){.at = PINNED, .n = LIMIT_ARENA - PINNED};
 	arena.free = all;
+	arena.kept = NULL;
+	arena.strict = pages_may_be_refused();
 	arena.fd = fd;
 	arena.ring = ring;
 	arena.staging = NULL;
@@ -77,6 +86,15 @@ bool arena_open(int fd, uint8_t *ring)
 	memset(arena.last, 0, sizeof arena.last);
 	atomic_store(&arena.open, true);
 	return true;
+}
+
+static void stretches_drop(struct stretch **list)
+{
+	for (struct stretch *s = *list, *next; s; s = next) {
+		next = s->next;
+		free(s);
+	}
+	*list = NULL;
 }
 
 void arena_close(void)
@@ -91,19 +109,18 @@ void arena_close(void)
 	if (is_ours())
 		close(arena.fd);
 	arena.fd = -1;
-	for (struct stretch *s = arena.free, *next; s; s = next) {
-		next = s->next;
-		free(s);
-	}
-	arena.free = NULL;
+	stretches_drop(&arena.free);
+	stretches_drop(&arena.kept);
 }
 
 void arena_forget(void)
 {
-	/* Staging is not the child's (MADV_DONTFORK); pinned memory that it inherits stays. */
+	/* Staging is not the child's (MADV_DONTFORK); pinned memory is, and stays. */
 	if (atomic_exchange(&arena.open, false) && is_ours())
 		syscall(SYS_close, arena.fd);
 }
+
+void arena_forked(void) { atomic_fetch_add(&arena.forks, 1); }
 
 static uint8_t *map_at(uint64_t at, size_t n)
 {
@@ -118,10 +135,22 @@ static uint8_t *map_at(uint64_t at, size_t n)
 	return p == MAP_FAILED ? NULL : p;
 }
 
+/* The same with pages that are there to be written. */
+static uint8_t *map_written(uint64_t at, size_t n)
+{
+	uint8_t *p = map_at(at, n);
+	if (p && arena.strict && !pages_take(p, n)) {
+		madvise(p, n, MADV_REMOVE);
+		munmap(p, n);
+		p = NULL;
+	}
+	return p;
+}
+
 /* A part that is ours and no child's. */
 static uint8_t *map_own(uint64_t at, size_t n)
 {
-	uint8_t *p = map_at(at, n);
+	uint8_t *p = map_written(at, n);
 	if (p)
 		madvise(p, n, MADV_DONTFORK);
 	return p;
@@ -201,11 +230,70 @@ static void stretch_give(uint64_t at, size_t n)
 	free(spare);
 }
 
-void *arena_alloc(size_t n, uint64_t *at)
+/* Gives the pages back, by a mapping that was made for it: what lies at the program's place may be the
+ * program's own by now, a file of its own even. One that closed our descriptor keeps them until its session
+ * ends. */
+static void release_pages(uint64_t at, size_t n)
 {
-	if (!atomic_load(&arena.open) || !stretch_take(n, at))
+	uint8_t *p = map_at(at, n);
+	if (!p)
+		return;
+	munlock(p, n);          /* mlockall */
+	madvise(p, n, MADV_REMOVE);
+	munmap(p, n);
+}
+
+/* Children that nobody has waited for count, too: one that is over harms nothing. */
+static bool has_children(void)
+{
+	siginfo_t i;
+	return !waitid(P_ALL, 0, &i, WEXITED | WNOHANG | WNOWAIT | __WALL) || errno != ECHILD;
+}
+
+static void release_kept(void)
+{
+	pthread_mutex_lock(&arena.lock);
+	struct stretch *kept = arena.kept;
+	arena.kept = NULL;
+	pthread_mutex_unlock(&arena.lock);
+	if (kept && has_children()) {
+		struct stretch *last = kept;
+		while (last->next)
+			last = last->next;
+		pthread_mutex_lock(&arena.lock);
+		last->next = arena.kept;
+		arena.kept = kept;
+		pthread_mutex_unlock(&arena.lock);
+		return;
+	}
+	for (struct stretch *s = kept; s; s = s->next) {
+		release_pages(s->at, s->n);
+		stretch_give(s->at, s->n);
+	}
+	stretches_drop(&kept);
+}
+
+/* Without memory to note it they stay what they are until the session ends. */
+static void keep(uint64_t at, size_t n)
+{
+	struct stretch *s = malloc(sizeof *s);
+	if (!s)
+		return;
+	pthread_mutex_lock(&arena.lock);
+	*s = (struct stretch){.next = arena.kept, .at = at, .n = n};
+	arena.kept = s;
+	pthread_mutex_unlock(&arena.lock);
+}
+
+void *arena_alloc(size_t n, uint64_t *at, unsigned *forks)
+{
+	if (!atomic_load(&arena.open))
 		return NULL;
-	void *p = map_at(*at, n);
+	release_kept();
+	if (!stretch_take(n, at))
+		return NULL;
+	*forks = atomic_load(&arena.forks);
+	void *p = map_written(*at, n);
 	if (!p)
 		stretch_give(*at, n);
 	return p;
@@ -223,7 +311,7 @@ static int wait_sent(uint64_t bulks)
 	return e == -EAGAIN ? 0 : e == -ENOMEM ? -ENOBUFS : e;
 }
 
-void arena_free(void *p, size_t n, uint64_t at)
+void arena_free(void *p, size_t n, uint64_t at, unsigned forks)
 {
 	uncancelled state = uncancelled_begin();
 	int saved = errno;
@@ -233,14 +321,15 @@ void arena_free(void *p, size_t n, uint64_t at)
 		return;
 	}
 	wait_sent(atomic_load(&control()->given));
-	/* By its place, which no other file can have. A program may have locked it, or made it read-only. */
-	munlock(p, n);
-	bool gone = !madvise(p, n, MADV_REMOVE);
 	munmap(p, n);
-	if (!gone && is_ours())
-		fallocate(arena.fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)at, (off_t)n);
+	if (forks != atomic_load(&arena.forks) && has_children()) {
+		keep(at, n);
+	} else {
+		release_pages(at, n);
+		stretch_give(at, n);
+	}
+	release_kept();
 	errno = saved;
-	stretch_give(at, n);
 }
 
 /* ---- sending ---- */

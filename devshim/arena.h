@@ -16,11 +16,14 @@ bool arena_open(int fd, uint8_t *ring);
 void arena_close(void);
 /* In a forked child: without a lock. */
 void arena_forget(void);
+/* Around a fork, in the parent: memory that is made in between counts as the child's, too. */
+void arena_forked(void);
 
-/* n bytes, whole pages, that the mount sees, at *at there. NULL: there is none, or no room. */
-void *arena_alloc(size_t n, uint64_t *at);
+/* n bytes, whole pages, that the mount sees, at *at there. NULL: there is none, or no room. *forks: children
+ * that were forked before do not have them. */
+void *arena_alloc(size_t n, uint64_t *at, unsigned *forks);
 /* Gives them back once nothing that was handed to the mount needs them. */
-void arena_free(void *p, size_t n, uint64_t at);
+void arena_free(void *p, size_t n, uint64_t at, unsigned forks);
 
 /* A stretch of ARENA_SINK bytes, at *at, in which data is received piece by piece; NULL: none is free. */
 #define ARENA_SINK ((size_t)2 << 20)

@@ -25,23 +25,25 @@
 
 #define ARENA_LEAST ((size_t)128 << 10) /* smaller copies go through the ring, wherever their bytes are */
 
-/* Memory that the mount sees, where there is any: copies to the device then leave from where they lie. Memory
- * for kernels is private, so that its written pages can be told (watch.h). */
-static void *pinned_alloc(size_t n, bool mapped, uint64_t *arena)
+/* Memory that the mount sees, where there is any: copies to the device then leave from where they lie. A
+ * child shares it, as natively (arena.c), or other shared memory. Memory for kernels is private, so that its
+ * written pages can be told (watch.h): a child has a copy of it. */
+static void *pinned_alloc(size_t n, bool mapped, struct range *r)
 {
-	void *p = n >= ARENA_LEAST && !mapped ? arena_alloc(n, arena) : NULL;
+	void *p = n >= ARENA_LEAST && !mapped ? arena_alloc(n, &r->arena, &r->forks) : NULL;
 
+	r->shared = !mapped;
 	if (p)
 		return p;
-	*arena = 0;
-	p = mmap(NULL, n, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	r->arena = 0;
+	p = mmap(NULL, n, PROT_READ | PROT_WRITE, (mapped ? MAP_PRIVATE : MAP_SHARED) | MAP_ANONYMOUS, -1, 0);
 	return p == MAP_FAILED ? NULL : p;
 }
 
 static void pinned_free(const struct range *r)
 {
 	if (r->arena)
-		arena_free((void *)(uintptr_t)r->base, r->mapped, r->arena);
+		arena_free((void *)(uintptr_t)r->base, r->mapped, r->arena, r->forks);
 	else
 		munmap((void *)(uintptr_t)r->base, r->mapped);
 }
@@ -74,21 +76,18 @@ CUresult cuMemHostAlloc(void **pp, size_t bytesize, unsigned int Flags)
 	if (__builtin_add_overflow(bytesize, page - 1, &mapped))
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	mapped -= mapped % page;
-	uint64_t arena = 0;
-	void *p = pinned_alloc(mapped, Flags & CU_MEMHOSTALLOC_DEVICEMAP, &arena);
-
-	errno = saved;
-	if (!p)
-		return CUDA_ERROR_OUT_OF_MEMORY;
-	struct range range = {.base = (uintptr_t)p,
-		.size = bytesize,
+	struct range range = {.size = bytesize,
 		.kind = RANGE_HOST,
 		.flags = Flags,
 		.device = c->device,
 		.ctx = c->handle,
-		.mapped = mapped,
-		.arena = arena};
+		.mapped = mapped};
+	void *p = pinned_alloc(mapped, Flags & CU_MEMHOSTALLOC_DEVICEMAP, &range);
 
+	errno = saved;
+	if (!p)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	range.base = (uintptr_t)p;
 	if (!range_add(&range)) {
 		pinned_free(&range);
 		return CUDA_ERROR_OUT_OF_MEMORY;

@@ -209,7 +209,7 @@ CUresult mirror_use(uint64_t p)
 	copy_drain();
 	m.base = range.base;
 	m.size = range.size;
-	m.ours = range.kind == RANGE_HOST && !range.arena;
+	m.ours = range.kind == RANGE_HOST && !range.shared;
 	pthread_mutex_lock(&making);
 	if (range_find(p, &range) && !range.mirrored) {
 		r = begin(&c, MIRROR_MAKE, m.base);

@@ -40,6 +40,8 @@ struct range {
 	uint64_t id; /* CU_POINTER_ATTRIBUTE_BUFFER_ID, never used twice */
 	size_t mapped; /* RANGE_HOST: bytes of the mapping */
 	uint64_t arena; /* RANGE_HOST: where that lies in the memory shared with the mount; 0: not there */
+	bool shared; /* RANGE_HOST: with forked children */
+	unsigned forks; /* see arena_alloc */
 	CUcontext ctx; /* RANGE_GLOBAL: the module or library handle that owns it */
 	CUmemoryPool pool; /* RANGE_POOL: NULL for the device's default pool */
 };

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <unistd.h>
+#include "scudafs/guard.h"
 #include "wire/limits.h"
 #include "wire/log.h"
 #include "wire/ring.h"
@@ -16,6 +17,7 @@
 struct arena {
 	uint8_t *ring, *memory;
 	struct ring_control *control;
+	struct guard *guard;
 	int fd;
 	uint64_t taken, sent;
 	struct stretch { struct arena *of; bool done; } stretch[RING_BULKS];
@@ -34,7 +36,8 @@ struct arena *arena_create(uint8_t *ring)
 	if (a->fd < 0 || ftruncate(a->fd, (off_t)LIMIT_ARENA) ||
 		fcntl(a->fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) ||
 		(a->memory = mmap(NULL, LIMIT_ARENA, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE,
-			 a->fd, 0)) == MAP_FAILED) {
+			 a->fd, 0)) == MAP_FAILED ||
+		!(a->guard = guard_add(a->memory, LIMIT_ARENA))) {
 		log_warning("memory for large copies: %m");
 		arena_destroy(a);
 		return NULL;
@@ -46,6 +49,7 @@ void arena_destroy(struct arena *a)
 {
 	if (!a)
 		return;
+	guard_drop(a->guard);
 	if (a->memory != MAP_FAILED)
 		munmap(a->memory, LIMIT_ARENA);
 	arena_close_fd(a);
@@ -96,6 +100,8 @@ const char *arena_take(struct arena *a, uint64_t *last, struct buffer **bytes)
 {
 	uint64_t end = given(a);
 	*bytes = NULL;
+	if (arena_is_broken(a))
+		return "a page of shared memory is missing";
 	if (end - a->sent > RING_BULKS || end < a->taken)
 		return "more stretches than there is room for";
 	if (end != a->taken) {
@@ -120,5 +126,7 @@ const char *arena_take(struct arena *a, uint64_t *last, struct buffer **bytes)
 }
 
 uint64_t arena_sent(const struct arena *a) { return a->sent; }
+
+bool arena_is_broken(const struct arena *a) { return guard_is_broken(a->guard); }
 
 uint8_t *arena_at(const struct arena *a, uint64_t at) { return a->memory + at; }

@@ -27,6 +27,8 @@ void arena_look_again(struct arena *a);
 /* Takes the stretch that is batch *last + 1, counting it up: *bytes is the caller's; NULL when its turn has
  * not come. Returns NULL or what is wrong with it. */
 const char *arena_take(struct arena *a, uint64_t *last, struct buffer **bytes);
+/* See guard.h. */
+bool arena_is_broken(const struct arena *a);
 /* Where its byte `at`, which is inside, is. */
 uint8_t *arena_at(const struct arena *a, uint64_t at);
 /* How many have been sent. */

@@ -10,8 +10,10 @@
 #include <unistd.h>
 #include "scudafs/arena.h"
 #include "scudafs/clock.h"
+#include "scudafs/guard.h"
 #include "wire/fds.h"
 #include "wire/log.h"
+#include "wire/pages.h"
 #include "wire/ring.h"
 
 #define GATHER (64u << 10)          /* bytes of segments taken at a time, unless one has more */
@@ -21,6 +23,7 @@ struct channel {
 	uint8_t *memory;
 	struct ring_control *control;
 	struct arena *arena;
+	struct guard *guard;
 	int memfd, listener, socket;
 	_Atomic bool used;
 	uint64_t tail;
@@ -57,8 +60,14 @@ struct channel *channel_create(void)
 		channel_free(c);
 		return NULL;
 	}
+	if (pages_may_be_refused() && !pages_take(c->memory, RING_ALL)) {
+		log_warning("shared memory: %m");
+		channel_free(c);
+		return NULL;
+	}
 	c->control = (struct ring_control *)c->memory;
-	c->arena = arena_create(c->memory);
+	c->guard = guard_add(c->memory, RING_ALL);
+	c->arena = c->guard ? arena_create(c->memory) : NULL;
 	if (!c->arena) {
 		channel_free(c);
 		return NULL;
@@ -73,6 +82,7 @@ void channel_free(struct channel *c)
 	if (!c)
 		return;
 	arena_destroy(c->arena);
+	guard_drop(c->guard);
 	if (c->memory != MAP_FAILED)
 		munmap(c->memory, RING_ALL);
 	if (c->memfd >= 0)
@@ -148,6 +158,11 @@ bool channel_came(struct channel *c, pid_t pid, uid_t uid)
 }
 
 /* ---- from the program ---- */
+
+bool channel_is_broken(const struct channel *c)
+{
+	return guard_is_broken(c->guard) || arena_is_broken(c->arena);
+}
 
 bool channel_has_news(const struct channel *c)
 {
@@ -247,6 +262,8 @@ const char *channel_take(struct channel *c, uint64_t *last, struct buffer **byte
 	*bytes = NULL;
 	*waits = 0;
 	uint64_t end = 0;
+	if (channel_is_broken(c))
+		return "a page of shared memory is missing";
 	if (head - tail > RING_BYTES)
 		return "the ring's head is not in the ring";
 	for (;;) {

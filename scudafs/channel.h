@@ -66,5 +66,7 @@ uint8_t *channel_area_at(const struct channel *c, int slot, uint64_t offset, siz
 void channel_area_has(struct channel *c, int slot, uint64_t got);
 /* Bytes that have come for the wait seq; UINT64_MAX: it waits for none. */
 uint64_t channel_got(const struct channel *c, uint64_t seq);
+/* A page of the memory was missing (guard.h): the session is over. */
+bool channel_is_broken(const struct channel *c);
 /* The session is over. */
 void channel_fail(struct channel *c, int error);

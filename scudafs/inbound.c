@@ -103,8 +103,10 @@ static int reply_to_slot(struct relay *r, int slot, const struct frame *f, const
 		b->tag = f->seq;
 		keep(r, &r->replies, b);
 	}
-	channel_end(r->channel, slot, n, !to);
-	return 0;
+	int e = relay_memory(r);
+	if (!e)
+		channel_end(r->channel, slot, n, !to);
+	return e;
 }
 
 /* A reply has come, complete. `b` is NULL when it lies in the receive buffer, p when it lies in its slot. */

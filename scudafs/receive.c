@@ -144,6 +144,9 @@ static int direct_took(struct relay *r, size_t n)
 	d->to += n;
 	d->left -= n;
 	if (f.kind == FRAME_DATA) {
+		int e = relay_memory(r);
+		if (e)
+			return e;
 		struct answers a;
 		answers_init(&a);
 		channel_area_has(r->channel, d->slot, f.seq + body - d->left);
@@ -211,7 +214,8 @@ static void direct_reply(struct relay *r, const struct frame *f, const uint8_t *
 static int split(struct relay *r)
 {
 	size_t at = 0, used;
-	int e = 0;
+	/* What was sent may have been no bytes of the program's, so its answers are none. */
+	int e = relay_memory(r);
 	while (!e && r->receive_len - at >= sizeof(struct frame)) {
 		struct frame f;
 		memcpy(&f, r->receive + at, sizeof(f));

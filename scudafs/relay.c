@@ -34,6 +34,15 @@ void relay_fail(struct relay *r, int error, struct answers *a)
 	relay_wake(r);
 }
 
+int relay_memory(const struct relay *r)
+{
+	if (!r->channel || !channel_is_broken(r->channel))
+		return 0;
+	log_warning("session %u: a page of the memory that %s[%d] shares is missing", r->id, r->command,
+		(int)r->pid);
+	return ENOBUFS;
+}
+
 void relay_wake(struct relay *r)
 {
 	uint64_t one = 1;

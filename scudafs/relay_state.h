@@ -167,6 +167,9 @@ void relay_unref(struct relay *r);
 
 /* Both under the lock. The session is over: everybody parked is answered with it. The first error stays. */
 void relay_fail(struct relay *r, int error, struct answers *a);
+/* 0, or an errno, with a line in the log: a page of the session's shared memory was missing (guard.h), and
+ * what was read or written there does not count. The session's thread, or under the lock. */
+int relay_memory(const struct relay *r);
 /* The session's thread has something to look at. */
 void relay_wake(struct relay *r);
 

@@ -175,6 +175,9 @@ static bool turn(struct relay *r)
 	if (!r->error && !r->closing) {
 		busy |= outbound_drain(r, &a, spin_us() ? LINGER_NS : 0);
 		outbound_flush(r, &a);
+		int missing = relay_memory(r);
+		if (missing)
+			relay_fail(r, missing, &a);
 		if (came || busy)
 			look_on(r);
 		parked_expire(r, now, &a);

@@ -10,7 +10,7 @@ START_TEST(test_arena)
 	uint64_t at[64], again;
 	unsigned seed = 1;
 	for (unsigned i = 0; i < 64; i++) {
-		p[i] = arena_alloc((1 + i % 7) * 4096, &at[i]);
+		p[i] = arena_alloc((1 + i % 7) * 4096, &at[i], &forks);
 		ck_assert_ptr_nonnull(p[i]);
 		for (unsigned k = 0; k < i; k++)
 			ck_assert(at[i] >= at[k] + (1 + k % 7) * 4096 || at[k] >= at[i] + (1 + i % 7) * 4096);
@@ -19,17 +19,17 @@ START_TEST(test_arena)
 		unsigned i = (unsigned)rand_r(&seed) % 64;
 		while (!p[i])
 			i = (i + 1) % 64;
-		arena_free(p[i], (1 + i % 7) * 4096, at[i]);
+		arena_free(p[i], (1 + i % 7) * 4096, at[i], forks);
 		p[i] = NULL;
 	}
 	ck_assert_ptr_nonnull(arena.free);
 	ck_assert_ptr_null(arena.free->next);
-	ck_assert_ptr_null(arena_alloc(LIMIT_ARENA, &again));
-	p[0] = arena_alloc(arena.free->n, &again);
+	ck_assert_ptr_null(arena_alloc(LIMIT_ARENA, &again, &forks));
+	p[0] = arena_alloc(arena.free->n, &again, &forks);
 	ck_assert_ptr_nonnull(p[0]);
 	ck_assert_ptr_null(arena.free);
-	ck_assert_ptr_null(arena_alloc(4096, &again));
-	arena_free(p[0], LIMIT_ARENA - PINNED - sizeof pattern, again);
+	ck_assert_ptr_null(arena_alloc(4096, &again, &forks));
+	arena_free(p[0], LIMIT_ARENA - PINNED - sizeof pattern, again, forks);
 }
 END_TEST
 

@@ -188,7 +188,7 @@ static void setup(void)
 	close(fd);
 	ck_assert_int_eq(channel_open(path), 0);
 	ck_assert(ring_is_open());
-	pinned = arena_alloc(sizeof pattern, &pinned_at);
+	pinned = arena_alloc(sizeof pattern, &pinned_at, &forks);
 	ck_assert_ptr_nonnull(pinned);
 	memcpy(pinned, pattern, sizeof pattern);
 }
@@ -196,7 +196,7 @@ static void setup(void)
 static void teardown(void)
 {
 	char command[128];
-	arena_free(pinned, sizeof pattern, pinned_at);
+	arena_free(pinned, sizeof pattern, pinned_at, forks);
 	channel_close();
 	relay_close(relay);
 	pthread_join(server, NULL);

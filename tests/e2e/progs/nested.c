@@ -19,7 +19,7 @@ static void on_fault(int sig)
 	faults++;
 	if (mprotect(page, 4096, PROT_READ | PROT_WRITE))
 		_exit(3);
-	inside = cuMemGetInfo(&now, &total);
+	inside = cuMemGetInfo_v2(&now, &total);
 }
 
 static CUresult launch(CUfunction f)
