@@ -29,7 +29,7 @@ struct channel_state {
 	uint64_t seq, batch;                /* the last ones given */
 	_Atomic bool queued;                /* what the flusher looks at: the queue is not empty */
 };
-extern struct channel_state channel;
+extern struct channel_state channel __attribute__((visibility("hidden")));
 
 /* A batch cut off the queue: its first bytes are the queue's, then come bytes of one record's bulk. */
 struct batch {

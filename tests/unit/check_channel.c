@@ -17,6 +17,8 @@ static long fake_syscall(long number, ...);
 #undef syscall
 #include "devshim/lanes.c"
 #include "devshim/ring.c"
+#include "devshim/ring_open.c"
+#include "devshim/ring_await.c"
 #include "devshim/arena.c"
 #include "tests/unit/unit.h"
 #include <stdio.h>

@@ -57,6 +57,8 @@ static long fake_syscall(long number, ...);
 #define munmap one_munmap
 #define madvise one_madvise
 #include "devshim/ring.c"
+#include "devshim/ring_open.c"
+#include "devshim/ring_await.c"
 #include "devshim/arena.c"
 #undef mmap
 #undef munmap
