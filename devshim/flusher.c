@@ -12,6 +12,7 @@
 #include "devshim/channel_parts.h"
 #include "devshim/process.h"
 #include "devshim/spin.h"
+#include "wire/look.h"
 
 #define LOOK_CPUS 8                         /* a flusher that looks takes a processor from nobody */
 #define LOOK_NS 50000
@@ -24,9 +25,9 @@ static _Atomic uint32_t asleep;
 /* Waits until the queue is `filled` or empty, at most so long. */
 static bool look(bool filled, uint64_t ns)
 {
-	uint64_t end = spin_now_ns() + ns;
+	struct look l = look_begin(ns);
 	while (channel_is_filled() != filled) {
-		if (spin_now_ns() >= end)
+		if (!look_on(&l))
 			return false;
 		for (int i = 0; i < PAUSES; i++)
 			spin_relax();

@@ -9,6 +9,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 #include "devshim/spin.h"
+#include "wire/look.h"
 
 #define ALIVE_EVERY 64              /* batches after which the mount's life is looked at */
 
@@ -126,18 +127,14 @@ int ring_wake(uint64_t batch)
 
 bool ring_look(const _Atomic uint64_t *v, uint64_t least)
 {
-	uint64_t end = 0;
-	for (unsigned i = 1;; i++) {
+	if (atomic_load_explicit(v, memory_order_acquire) >= least)
+		return true;
+	struct look l = look_begin(ring.spin_ns);
+	for (unsigned i = 0;; i++) {
 		if (atomic_load_explicit(v, memory_order_acquire) >= least)
 			return true;
-		if (!ring.spin_ns)
+		if (i % RING_LOOKS == 0 && !look_on(&l))
 			return false;
-		if (i % RING_LOOKS == 0 || !end) {
-			uint64_t now = spin_now_ns();
-			end = end ? end : now + ring.spin_ns;
-			if (now >= end)
-				return false;
-		}
 		spin_relax();
 	}
 }

@@ -11,6 +11,7 @@
 #include "devshim/node.h"
 #include "devshim/spin.h"
 #include "wire/ctl.h"
+#include "wire/look.h"
 
 #define SINK_STEP (256u << 10)      /* bytes taken from a sink before the mount may use their place */
 
@@ -127,7 +128,8 @@ int ring_await(const struct ring_wait *w, struct ring_sink *sink, uint8_t *buf, 
 	struct answer *a)
 {
 	bool counts;
-	uint64_t looks = look_time(&counts), end = looks ? spin_now_ns() + looks : 0;
+	uint64_t looks = look_time(&counts);
+	struct look l = look_begin(looks);
 	int e = 0;
 	*held = false;
 	for (unsigned i = 1;; i++) {
@@ -135,15 +137,16 @@ int ring_await(const struct ring_wait *w, struct ring_sink *sink, uint8_t *buf, 
 		bool done = is_done(w), more = take_data(w, sink);
 		if (done)
 			break;
-		if (more && end)
-			end = spin_now_ns() + looks;
-		if (!end || (i % RING_LOOKS == 0 && spin_now_ns() >= end)) {
+		if (more && l.end)
+			look_again(&l, looks);
+		if (!l.end || (i % RING_LOOKS == 0 && !look_on(&l))) {
 			look_ends(&counts);
 			looks = ring.spin_ns;
 			e = sleep_for(w, sink);
 			if (e && e != -EAGAIN)
 				break;
 			e = 0;
+			l = look_begin(looks);
 		} else {
 			spin_relax();
 		}

@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Looking at memory for a while before sleeping: a wake-up costs as much as half of a round trip. Thread
- * rule: any thread. */
+/* A pause between two looks at memory (wire/look.h). Thread rule: any thread. */
 #pragma once
 #include <stdatomic.h>
-#include <stdint.h>
-#include <time.h>
 
 static inline void spin_relax(void)
 {
@@ -13,11 +10,4 @@ static inline void spin_relax(void)
 #else
 	atomic_signal_fence(memory_order_seq_cst);
 #endif
-}
-
-static inline uint64_t spin_now_ns(void)
-{
-	struct timespec t;
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }

@@ -26,6 +26,7 @@
 #include "scudafs/buffer.h"
 #include "scudafs/clock.h"
 #include "scudafs/spin.h"
+#include "wire/look.h"
 
 #define THREADS_LEAST 6u
 #define THREADS_MOST 16u
@@ -187,12 +188,12 @@ static bool is_bulk(const void *buf, size_t n)
 /* -EAGAIN in errno: nothing has come, and other threads are looking. */
 static ssize_t quick_read(int fd, void *buf, size_t n)
 {
-	uint64_t end = clock_us() + spin_us();
+	struct look l = look_begin(spin_us() * 1000ull);
 	ssize_t r;
 	if (quick_fd != fd && !fcntl(fd, F_SETFL, O_NONBLOCK))
 		quick_fd = fd;
 	streak++;
-	while ((r = request_read(fd, buf, n)) < 0 && errno == EAGAIN && clock_us() < end) {
+	while ((r = request_read(fd, buf, n)) < 0 && errno == EAGAIN && look_on(&l)) {
 		streak = 0;
 		for (int i = 0; i < PAUSES; i++)
 			spin_relax();

@@ -16,6 +16,7 @@
 #include "scudafs/relay.h"
 #include "wire/limits.h"
 #include "wire/log.h"
+#include "wire/look.h"
 #include "wire/stream.h"
 
 /* What a parked request waits for. */
@@ -142,7 +143,7 @@ struct relay {
 	size_t large_size;
 	struct direct direct;
 	bool bulky;                 /* the last frame was such a one: the next is, too, as a rule */
-	uint64_t spin_until;        /* us: what is expected comes so soon that sleeping is not worth it */
+	struct look spin;           /* what is expected comes so soon that sleeping is not worth it */
 	bool awaits_long;           /* one of the few that look long for an answer */
 	/* Milliseconds, since when the server waits for what we have given; 0: it does not. */
 	uint64_t misfit;

@@ -19,6 +19,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 #include "scudafs/spin.h"
+#include "wire/look.h"
 
 #define LEAST (4ull << 20)          /* bytes of a bulk that goes by both */
 #define WINDOW (32ull << 20)        /* bytes of such bulks after which their rate is looked at */
@@ -144,10 +145,10 @@ static int await(struct relay *r, struct stream *s, bool blocked)
 	struct second *t = &r->second;
 	struct pollfd p[] = {{.fd = stream_fd(s), .events = POLLIN | (blocked ? POLLOUT : 0)},
 		{.fd = t->wake_fd, .events = POLLIN}};
-	uint64_t pushed = t->pushed, end, count;
+	uint64_t pushed = t->pushed, count;
 	pthread_mutex_unlock(&r->lock);
-	end = clock_us() + spin_us();
-	while (!blocked && t->pushed == pushed && clock_us() < end)
+	struct look l = look_begin(blocked ? 0 : spin_us() * 1000ull);
+	while (t->pushed == pushed && look_on(&l))
 		for (int i = 0; i < LOOKS; i++)
 			spin_relax();
 	pthread_mutex_lock(&r->lock);

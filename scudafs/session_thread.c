@@ -58,13 +58,13 @@ static void offer_channel(struct relay *r)
 /* ---- looking, and sleeping ---- */
 
 /* What the session's thread looks for in shared memory. */
-struct look {
+struct news {
 	struct channel *c;          /* NULL: nothing */
 	bool takes;                 /* there is room for what the program puts there */
 	bool stalled;               /* data waits until the program has made room */
 };
 
-static bool is_there(const struct relay *r, const struct look *l)
+static bool is_there(const struct relay *r, const struct news *l)
 {
 	return l->c && ((l->takes && channel_has_news(l->c)) || (l->stalled && !inbound_stalled(r)));
 }
@@ -82,19 +82,20 @@ static void await_long(struct relay *r, bool want)
 
 /* There was something to do: until when more is looked for. Long where the program waits for an answer, for
  * it looks for it, too. Under the lock. */
-static void look_on(struct relay *r)
+static void keep_looking(struct relay *r)
 {
 	if (!spin_us())
 		return;
 	await_long(r, r->waiting_count && r->channel && channel_is_used(r->channel));
-	r->spin_until = clock_us() + (r->awaits_long ? spin_await_us() : spin_us());
+	look_again(&r->spin, 1000ull * (r->awaits_long ? spin_await_us() : spin_us()));
 }
 
 /* Waits for what there is to do: for a while it looks, at shared memory too, then it sleeps. */
-static int await_events(struct relay *r, struct pollfd *p, const struct look *l, int timeout)
+static int await_events(struct relay *r, struct pollfd *p, const struct news *l, int timeout)
 {
 	int n;
-	while (!(n = poll(p, POLLED, 0)) && clock_us() < r->spin_until)
+	look_resume(&r->spin);
+	while (!(n = poll(p, POLLED, 0)) && look_on(&r->spin))
 		for (int i = 0; i < LOOKS; i++) {
 			if (is_there(r, l))
 				return 0;
@@ -123,7 +124,7 @@ static bool turn(struct relay *r)
 	bool over = r->closing || r->error;
 	bool offer = !over && r->asked && !r->channel;
 	r->asked &= !offer;
-	struct look look = {.c = r->channel && channel_is_used(r->channel) ? r->channel : NULL,
+	struct news look = {.c = r->channel && channel_is_used(r->channel) ? r->channel : NULL,
 		.takes = relay_queued(r) <= LIMIT_QUEUE, .stalled = inbound_stalled(r)};
 	uint64_t now = clock_ms();
 	r->paused = !over && (look.stalled || inbound_full(r, now));
@@ -179,7 +180,7 @@ static bool turn(struct relay *r)
 		if (missing)
 			relay_fail(r, missing, &a);
 		if (came || busy)
-			look_on(r);
+			keep_looking(r);
 		parked_expire(r, now, &a);
 		heartbeat_keep(r, now, &a);
 		/* The server's last words are behind what the program has not taken yet. */
