@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The inside of a relay, shared by the files of a session: relay.c (its life), session_thread.c, heartbeat.c,
- * sessions.c (the table), parked.c (requests that wait), outbound.c and second.c (batches to the server),
+ * sessions.c (the table), parked.c (requests that wait), outbound*.c and second.c (batches to the server),
  * receive.c (frames from it) and inbound.c (what they bring).
  *
  * Thread rule: `lock` guards everything that is not said to be the thread's own. It is dropped during
@@ -35,6 +35,7 @@ enum {
 #define HELD_MOST (1ull << 30)      /* bytes from the server kept for a program that waits behind them */
 #define AHEAD_MOST (64u << 20)      /* bytes of batches kept whose turn has not come */
 #define AHEAD_BATCHES 65536         /* how far a batch may be ahead of its turn */
+#define DIRECT_MOST (128u << 10)    /* a batch up to here is written by the thread that brings it */
 #define READING_MS 50               /* a program that has taken data so lately will take more */
 enum socket { SOCKET_NONE, SOCKET_COMING, SOCKET_THERE };
 
@@ -47,6 +48,7 @@ struct scan {
 	size_t have;                /* bytes of the header so far */
 	uint64_t left;              /* bytes of head and bulk to come */
 };
+static inline bool scan_at_boundary(const struct scan *s) { return !s->have && !s->left; }
 
 /* Data of one transfer to the host that is here and not read yet: buffers in rising order of their offset
  * (`tag`), without overlap. Exists while it has any. */
@@ -202,16 +204,27 @@ void heartbeat_keep(struct relay *r, uint64_t now, struct answers *a);
 /* How many ms from now on something is due. */
 int heartbeat_next(const struct relay *r, uint64_t now);
 
-/* outbound.c, all under the lock. Sends what is queued unless somebody does or the stream is blocked. */
-void outbound_flush(struct relay *r, struct answers *a);
-/* Takes what the program has put into shared memory. True when there was anything. `linger`: channel_take's.
- * */
+/* outbound_order.c, under the lock. Takes what the program has put into shared memory. True when there was
+ * anything. `linger`: channel_take's. */
 bool outbound_drain(struct relay *r, struct answers *a, unsigned linger);
-/* A frame of the daemon's or program's own between two records. */
-int outbound_aside(struct relay *r, const void *p, size_t n);
+
+/* outbound_follow.c, under the lock. Follows n bytes of the ordered stream. Returns NULL, or what is wrong
+ * with them; *boundary: the first place between two records, n + 1 if none. `own`: NULL, or the same bytes,
+ * which are ours to change; then a record of which the whole header is there may go by two connections. */
+const char *outbound_follow(
+	struct relay *r, const uint8_t *p, uint8_t *own, size_t n, size_t *boundary);
 /* The server has answered seq; false when it was not asked. */
 bool outbound_answered(struct relay *r, uint64_t seq);
 bool outbound_awaited(const struct relay *r, uint64_t seq);
+
+/* outbound.c, all under the lock. Bytes that were followed go to the server; `b` holds the same bytes when
+ * there is a copy already. */
+void outbound_pass(struct relay *r, const uint8_t *p, size_t n, size_t boundary, struct buffer *b,
+	struct answers *a);
+/* Sends what is queued unless somebody does or the stream is blocked. */
+void outbound_flush(struct relay *r, struct answers *a);
+/* A frame of the daemon's or program's own between two records. */
+int outbound_aside(struct relay *r, const void *p, size_t n);
 void outbound_finish(struct relay *r);
 /* Something was written: answers those who wait for that. */
 void outbound_release(struct relay *r, struct answers *a);
