@@ -122,21 +122,50 @@ static void run_aside(void *arg)
 	aside_over();
 }
 
+static uint64_t hash_side(uint64_t h, const struct copy_side *s)
+{
+	h = upcall_hash(upcall_hash(h, s->address), (uintptr_t)s->array);
+	return upcall_hash(upcall_hash(upcall_hash(h, s->x), s->y), s->z);
+}
+
+static bool same_side(const struct copy_side *a, const struct copy_side *b)
+{
+	return a->type == b->type && a->address == b->address && a->array == b->array && a->x == b->x &&
+	       a->y == b->y && a->z == b->z && a->lod == b->lod && a->pitch == b->pitch &&
+	       a->height == b->height && a->pinned == b->pinned && a->mirrored == b->mirrored &&
+	       a->known == b->known;
+}
+
+/* A node runs a copy and changes nothing of it. */
+static bool same_in_graph(const void *one, const void *other)
+{
+	const struct aside *a = one, *b = other;
+
+	return a->context == b->context && same_side(&a->copy.src, &b->copy.src) &&
+	       same_side(&a->copy.dst, &b->copy.dst) && a->copy.w == b->copy.w && a->copy.h == b->copy.h &&
+	       a->copy.d == b->copy.d && a->copy.linear == b->copy.linear;
+}
+
+static uint64_t keep_in_graph(const struct copy *k, struct context *context)
+{
+	uint64_t h = hash_side(hash_side(UPCALL_HASH, &k->src), &k->dst);
+	struct aside *a = malloc(sizeof *a);
+
+	if (a)
+		*a = (struct aside){.copy = *k, .context = context, .once = false};
+	return upcall_keep(run_aside, a, false, upcall_hash(h, k->w), same_in_graph);
+}
+
 uint64_t copy_note(const struct copy *k, struct context *context)
 {
-	struct aside *a = malloc(sizeof *a);
-	uint64_t id = 0;
+	uint64_t id = keep_in_graph(k, context);
 
-	if (a) {
-		*a = (struct aside){.copy = *k, .context = context, .once = false};
-		id = upcall_new(run_aside, a, false, false);
+	if (id) {
 		if (context)
 			atomic_store(&context->in_graph, true);
 		atomic_store(&work_graphs_gate, true);
 		atomic_store(&in_graphs, true);
 	}
-	if (!id)
-		free(a);
 	return id;
 }
 
@@ -179,19 +208,21 @@ bool copy_of_upcall(void (*run)(void *), const void *arg, CUDA_MEMCPY3D *out)
 
 CUresult copy_run_later(const struct copy *k, CUstream stream, struct work *w, bool once)
 {
-	struct aside *a = malloc(sizeof *a);
+	struct aside *a = once ? malloc(sizeof *a) : NULL;
+	struct context *context = context_current();
 	struct call c;
 	uint64_t id = 0;
 	CUresult r;
 
-	if (a) {
-		*a = (struct aside){
-			.copy = *k, .context = context_current(), .work = w, .users = 2, .once = once};
-		id = upcall_new(run_aside, a, once, false);
-		if (!once && a->context)
-			atomic_store(&a->context->in_graph, true);
-		if (!once)
+	if (!once) {
+		id = keep_in_graph(k, context);
+		if (id && context)
+			atomic_store(&context->in_graph, true);
+		if (id)
 			atomic_store(&in_graphs, true);
+	} else if (a) {
+		*a = (struct aside){.copy = *k, .context = context, .work = w, .users = 2, .once = true};
+		id = upcall_new(run_aside, a, true, false);
 	}
 	if (!id) {
 		free(a);
@@ -212,13 +243,14 @@ CUresult copy_run_later(const struct copy *k, CUstream stream, struct work *w, b
 		if (r && once)
 			aside_over();
 	}
+	if (!once)
+		return r;
 	if (r) {
 		upcall_drop(id);
 		free(a);
 		return r;
 	}
 	atomic_store(&a->seq, c.seq);
-	if (once)
-		aside_release(a);
+	aside_release(a);
 	return r;
 }

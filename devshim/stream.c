@@ -444,19 +444,22 @@ static void run_host_function(void *arg)
 	host_function_release(h);
 }
 
+static bool same_in_graph(const void *one, const void *other)
+{
+	const struct host_function *a = one, *b = other;
+
+	return a->fn == b->fn && a->data == b->data;
+}
+
 uint64_t host_function_note(CUhostFn fn, void *data)
 {
+	uint64_t hash = upcall_hash(upcall_hash(UPCALL_HASH, (uintptr_t)fn), (uintptr_t)data);
 	struct host_function *h = malloc(sizeof *h);
-	uint64_t id = 0;
 
-	if (h) {
+	if (h)
 		*h = (struct host_function){.fn = fn, .data = data};
-		atomic_store(&work_graphs_gate, true);
-		id = upcall_new(run_host_function, h, false, true);
-	}
-	if (!id)
-		free(h);
-	return id;
+	atomic_store(&work_graphs_gate, true);
+	return upcall_keep(run_host_function, h, true, hash, same_in_graph);
 }
 
 bool host_function_of(void (*run)(void *), const void *arg, CUDA_HOST_NODE_PARAMS *out)
@@ -469,13 +472,13 @@ bool host_function_of(void (*run)(void *), const void *arg, CUDA_HOST_NODE_PARAM
 	return true;
 }
 
-/* In a capture it stays for all replays: graphs do not tell when the last one is over. */
+/* In a capture it stays for all replays. */
 static CUresult add_host_function(
 	CUstream stream, struct work *w, bool once, CUhostFn fn, CUstreamCallback callback, void *data)
 {
-	struct host_function *h = malloc(sizeof *h);
+	struct host_function *h = once ? malloc(sizeof *h) : NULL;
+	uint64_t id = once ? 0 : host_function_note(fn, data);
 	struct call c;
-	uint64_t id = 0;
 	CUresult r;
 
 	if (h) {
@@ -483,9 +486,9 @@ static CUresult add_host_function(
 			.callback = callback,
 			.stream = stream,
 			.data = data,
-			.work = once ? w : NULL,
-			.users = once ? 2 : 0};
-		id = upcall_new(run_host_function, h, once, true);
+			.work = w,
+			.users = 2};
+		id = upcall_new(run_host_function, h, true, true);
 	}
 	if (!id) {
 		free(h);
@@ -503,14 +506,15 @@ static CUresult add_host_function(
 			work_gated(w, c.seq);
 		work_gate_unlock();
 	}
+	if (!once)
+		return r;
 	if (r) {
 		upcall_drop(id);
 		free(h);
 		return r;
 	}
 	atomic_store(&h->seq, c.seq);
-	if (once)
-		host_function_release(h);
+	host_function_release(h);
 	return r;
 }
 

@@ -23,7 +23,7 @@
 #include "wire/uncancelled.h"
 
 #define BUFFER (LIMIT_UPCALL + LIMIT_REPLY + sizeof(struct frame))
-#define BUCKETS 256
+#define BUCKETS 4096
 #define DRAIN_MS 2000           /* the text is in the daemon already */
 
 struct function {
@@ -32,6 +32,8 @@ struct function {
 	void (*run)(void *);
 	void *arg;
 	bool once, foreign;
+	uint64_t hash;              /* of one that is kept; 0: it is not */
+	struct function *next_kept;
 };
 
 /* A function whose turn has come. */
@@ -55,7 +57,7 @@ static struct {
 	bool over;                  /* the session: nothing is run any more */
 	_Atomic uint16_t printed;   /* OUTPUT frames written, as in REPLY's `call` */
 	uint64_t last;
-	struct function *bucket[BUCKETS];
+	struct function *bucket[BUCKETS], *kept[BUCKETS];
 } upcall = {.lock = PTHREAD_MUTEX_INITIALIZER, .printed_more = PTHREAD_COND_INITIALIZER,
 	.foreign = {.end = &upcall.foreign.first, .came = PTHREAD_COND_INITIALIZER},
 	.own = {.end = &upcall.own.first, .came = PTHREAD_COND_INITIALIZER}};
@@ -163,7 +165,7 @@ static int run(const struct frame *f, const uint8_t *head, const uint8_t *bulk)
 	if (used < 0)
 		return (int)used;
 	transfer_settle((uint32_t)f->ctx);
-	struct function fn;
+	struct function fn = {.id = 0};
 	if (take(id, &fn))
 		return queue_turn(&fn, f->seq, value) ? 0 : -ENOMEM;
 	log_warning("the server asks for a host function that is gone: %llu", (unsigned long long)id);
@@ -246,23 +248,58 @@ static bool start(void)
 	return upcall.started = true;
 }
 
+/* Under the lock. */
+static uint64_t note(struct function *f)
+{
+	if (!start())
+		return 0;
+	f->id = ++upcall.last;
+	f->next = upcall.bucket[f->id % BUCKETS];
+	upcall.bucket[f->id % BUCKETS] = f;
+	return f->id;
+}
+
 uint64_t upcall_new(void (*fn)(void *arg), void *arg, bool once, bool foreign)
 {
 	int saved = errno;
 	struct function *f = malloc(sizeof *f);
 	uint64_t id = 0;
 	if (f) {
+		*f = (struct function){.run = fn, .arg = arg, .once = once, .foreign = foreign};
 		pthread_mutex_lock(&upcall.lock);
-		if (start()) {
-			id = ++upcall.last;
-			*f = (struct function){.next = upcall.bucket[id % BUCKETS], .id = id, .run = fn,
-					.arg = arg, .once = once,
-				.foreign = foreign};
-			upcall.bucket[id % BUCKETS] = f;
-		}
+		id = note(f);
 		pthread_mutex_unlock(&upcall.lock);
 		if (!id)
 			free(f);
+	}
+	errno = saved;
+	return id;
+}
+
+uint64_t upcall_keep(void (*fn)(void *arg), void *arg, bool foreign, uint64_t hash,
+	bool (*same)(const void *a, const void *b))
+{
+	int saved = errno;
+	struct function *made = arg ? malloc(sizeof *made) : NULL, *f = NULL;
+	uint64_t id = 0;
+	hash |= 1;
+	if (made) {
+		*made = (struct function){.run = fn, .arg = arg, .foreign = foreign, .hash = hash};
+		pthread_mutex_lock(&upcall.lock);
+		struct function **kept = &upcall.kept[hash / 2 % BUCKETS];
+		f = *kept;
+		while (f && !(f->hash == hash && f->run == fn && same(f->arg, arg)))
+			f = f->next_kept;
+		id = f ? f->id : note(made);
+		if (!f && id) {
+			made->next_kept = *kept;
+			*kept = f = made;
+		}
+		pthread_mutex_unlock(&upcall.lock);
+	}
+	if (!made || f != made) {
+		free(made);
+		free(arg);
 	}
 	errno = saved;
 	return id;

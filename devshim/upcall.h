@@ -14,6 +14,17 @@
 /* Notes a function that the server may ask for by the id returned; 0 without memory or thread. `once`: it is
  * forgotten after it ran. `foreign`: it is the application's, and gets the thread of host functions. */
 uint64_t upcall_new(void (*run)(void *arg), void *arg, bool once, bool foreign);
+/* The same for a function that graphs run. It stays: graphs do not tell when the last of them has run it. So
+ * those that are alike, by `same` and its `hash`, are one: a program that captures its work again and again
+ * makes them once. `arg` is taken over, or freed; 0 without memory or thread. */
+uint64_t upcall_keep(void (*run)(void *arg), void *arg, bool foreign, uint64_t hash,
+	bool (*same)(const void *a, const void *b));
+/* What a hash starts with, and goes on with. */
+#define UPCALL_HASH 0xcbf29ce484222325u
+static inline uint64_t upcall_hash(uint64_t hash, uint64_t value)
+{
+	return (hash ^ value ^ value >> 32) * 0x9e3779b97f4a7c15u;
+}
 /* What was noted under an id. False when it is forgotten. */
 bool upcall_find(uint64_t id, void (**run)(void *arg), void **arg);
 /* Forgets one. */
