@@ -20,6 +20,7 @@
 #include "wire/limits.h"
 
 #define PAGE 4096u
+#define TOUCHES 16              /* a program may close its pages again meanwhile, but not for ever */
 
 static _Atomic int node_fd = -1;
 static struct held held;
@@ -131,6 +132,21 @@ static void quiet_end(const sigset_t *before, int error)
 	pthread_sigmask(SIG_SETMASK, before, NULL);
 }
 
+/* A page of the program's may not be read, or written. The kernel would write what is ahead of it, half a
+ * batch, or say EFAULT; who touches it gets the signal that a driver in this process would get: the program's
+ * handler opens the page (a collector's barrier), or the program ends by it, as natively. */
+static void touch(const struct iovec *v, int n, bool write)
+{
+	for (int i = 0; i < n; i++) {
+		uint8_t *p = v[i].iov_base;
+		for (size_t at = 0; at < v[i].iov_len; at += PAGE - ((uintptr_t)(p + at) & (PAGE - 1)))
+			if (write)
+				__atomic_fetch_or(p + at, 0, __ATOMIC_RELAXED);
+			else
+				(void)*(volatile uint8_t *)(p + at);
+	}
+}
+
 /* Where there is no memory for a batch the session is over (ENOBUFS): nothing that has a number behind it can
  * be sent without it, and would wait for ever.
  *
@@ -147,6 +163,7 @@ long node_writev(const struct iovec *v, int n, int64_t at)
 	/* Somewhere far behind the end of another file. */
 	if (!node_is_ours())
 		return -EBADF;
+	touch(v, n, false);
 	sigset_t before;
 	quiet_begin(&before);
 	do
@@ -159,11 +176,16 @@ long node_writev(const struct iovec *v, int n, int64_t at)
 
 long node_read(void *p, size_t n, int64_t at)
 {
+	const struct iovec v = {p, n};
+	int e, tries = TOUCHES;
 	long r;
-	do
+	do {
 		r = syscall(SYS_pread64, node_fd, p, n, at);
-	while (r < 0 && errno == EINTR);
-	return r < 0 ? -errno : r;
+		e = r < 0 ? errno : 0;
+		if (e == EFAULT)
+			touch(&v, 1, true);
+	} while (e == EINTR || (e == EFAULT && --tries));
+	return e ? -e : r;
 }
 
 int node_ioctl(unsigned long request, void *arg)

@@ -159,6 +159,9 @@ int process_thread(void *(*run)(void *), void *arg, size_t stack, const char *na
 	/* The application's signals are for its own threads. */
 	sigset_t all, before;
 	sigfillset(&all);
+	/* But for what its own pages bring about when we touch them (node.c). */
+	sigdelset(&all, SIGSEGV);
+	sigdelset(&all, SIGBUS);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
 	pthread_t t;
 	int e = pthread_create(&t, &attr, start_thread, s);

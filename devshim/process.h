@@ -28,8 +28,8 @@ extern bool process_blocking;
 extern bool process_server_keeps;
 /* The driver version to report: the server's after cuInit, before it the one that this build speaks. */
 int process_driver_version(void);
-/* CUDA calls this to start a thread of ours: all signals blocked, detached, small stack when stack is not 0.
- * Returns 0 or -errno. */
+/* CUDA calls this to start a thread of ours: all signals blocked but SIGSEGV and SIGBUS, detached, small
+ * stack when stack is not 0. Returns 0 or -errno. */
 int process_thread(void *(*run)(void *), void *arg, size_t stack, const char *name);
 
 struct thread {
