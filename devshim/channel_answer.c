@@ -10,13 +10,11 @@
 
 _Thread_local struct room *channel_room __attribute__((tls_model("initial-exec")));
 
-struct room *channel_room_of_thread(void)
+struct room *channel_room_new(void)
 {
-	if (!channel_room) {
-		channel_room = malloc(sizeof *channel_room);
-		if (channel_room)
-			channel_room->large = NULL, channel_room->held = -1;
-	}
+	channel_room = malloc(sizeof *channel_room);
+	if (channel_room)
+		channel_room->large = NULL, channel_room->held = -1;
 	return channel_room;
 }
 
@@ -33,13 +31,6 @@ void channel_taken(void)
 		ring_give(channel_room->held);
 		channel_room->held = -1;
 	}
-}
-
-void channel_forget_answer(void)
-{
-	channel_taken();
-	free(channel_room->large);
-	channel_room->large = NULL;
 }
 
 int channel_await_answer(uint64_t batch, uint64_t seq, size_t len, size_t expected, bool once,

@@ -7,6 +7,7 @@
 #pragma once
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdlib.h>
 #include <string.h>
 #include "devshim/channel.h"
 #include "devshim/count.h"
@@ -70,9 +71,19 @@ int channel_wait_shared(struct record *r, struct ring_wait *w, struct ring_sink 
  * slot whose answer is still being read, -1: none. NULL: no memory. */
 struct room { uint8_t ioctl[NODE_ROOM]; uint8_t *large; int held; };
 extern _Thread_local struct room *channel_room __attribute__((tls_model("initial-exec")));
-struct room *channel_room_of_thread(void);
+struct room *channel_room_new(void);
+static inline struct room *channel_room_of_thread(void)
+{
+	return __builtin_expect(channel_room != NULL, 1) ? channel_room : channel_room_new();
+}
 /* The last answer is no longer needed. */
-void channel_forget_answer(void);
+static inline void channel_forget_answer(void)
+{
+	if (channel_room->held >= 0)
+		channel_taken();
+	free(channel_room->large);
+	channel_room->large = NULL;
+}
 /* node_wait for the thread, whose room there is. */
 int channel_await_answer(uint64_t batch, uint64_t seq, size_t len, size_t expected, bool once,
 	struct answer *a);
