@@ -85,7 +85,7 @@ int process_thread(void *(*run)(void *), void *arg, size_t stack, const char *na
 	return -e;
 }
 
-/* ---- in place of the kernel and ops.c: a system call is a request of the relay */
+/* ---- in place of the kernel and ops_session.c: a system call is a request of the relay */
 
 static struct relay *relay;
 
