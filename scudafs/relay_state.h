@@ -239,7 +239,8 @@ bool second_push(struct relay *r, struct buffer *b);
 /* Bytes were sent. `idle`: no more are there. */
 void second_measure(struct relay *r, bool idle);
 /* The server says that it waits for bytes of the second connection: has it got, since it said so last, none
- * of those that are on their way, or, when none are, ought it to have them all (`whole`)? */
+ * of those that are on their way, or, when none are, ought it to have them all: the record is given as a
+ * `whole`, or the first connection has more of it? */
 bool second_stuck(struct relay *r, bool whole);
 /* The session is over. */
 void second_wake(struct relay *r);

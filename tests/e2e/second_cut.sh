@@ -74,3 +74,4 @@ wrong() # HOW BYTES: the program gets an error
 wrong cut 40000001
 wrong reset 45000001
 wrong swallow 50000001
+wrong devour 50000001

@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """second.py PORT HOW BYTES: a relay to the server at PORT that does to second connections (wire/frame.h) what
 HOW says, once BYTES of one have passed: "pass", "cut" (both ends are closed), "reset" (the mount's end is
-reset), "swallow" (nothing passes any more, and nobody is told). Prints its own port, "second" for each second
-connection, and "there" when BYTES of one have passed; ends after ten minutes at the latest."""
+reset), "swallow" (nothing passes any more, and nobody is told), "devour" (the same, but all that comes is
+taken). Prints its own port, "second" for each second connection, and "there" when BYTES of one have passed;
+ends after ten minutes at the latest."""
 import socket
 import struct
 import sys
@@ -23,6 +24,11 @@ def pump(source, sink, most, how):
         pass
     if not most:
         print("there", flush=True)
+    try:
+        while not most and how == "devour" and source.recv(65536):
+            pass
+    except OSError:
+        pass
     if not most and how == "swallow":
         time.sleep(600)
     return not most
