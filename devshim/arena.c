@@ -52,7 +52,7 @@ static struct {
 	uint64_t last[PIECES];          /* the bulk that a piece went with last, counted from 1 */
 	struct stretch *free;           /* in rising order, no two of them touch */
 	struct stretch *kept;           /* freed, and a child may have them */
-	_Atomic unsigned forks;
+	_Atomic unsigned forks, forking;
 	bool strict;                    /* pages may be refused (wire/pages.h) */
 } arena = {.fd = -1, .owner = PTHREAD_MUTEX_INITIALIZER, .lock = PTHREAD_MUTEX_INITIALIZER};
 
@@ -120,7 +120,17 @@ void arena_forget(void)
 		syscall(SYS_close, arena.fd);
 }
 
-void arena_forked(void) { atomic_fetch_add(&arena.forks, 1); }
+void arena_forking(void)
+{
+	atomic_fetch_add(&arena.forking, 1);
+	atomic_fetch_add(&arena.forks, 1);
+}
+
+void arena_forked(void)
+{
+	atomic_fetch_add(&arena.forks, 1);
+	atomic_fetch_sub(&arena.forking, 1);
+}
 
 static uint8_t *map_at(uint64_t at, size_t n)
 {
@@ -243,11 +253,17 @@ static void release_pages(uint64_t at, size_t n)
 	munmap(p, n);
 }
 
-/* Children that nobody has waited for count, too: one that is over harms nothing. */
+/* Children that nobody has waited for count, too: one that is over harms nothing. So does one that another
+ * thread is about to have: it gets our memory before it can be waited for. The call is a raw one, which is no
+ * cancellation point. */
 static bool has_children(void)
 {
 	siginfo_t i;
-	return !waitid(P_ALL, 0, &i, WEXITED | WNOHANG | WNOWAIT | __WALL) || errno != ECHILD;
+	int which = WEXITED | WNOHANG | WNOWAIT | __WALL;
+
+	if (atomic_load(&arena.forking))
+		return true;
+	return !syscall(SYS_waitid, P_ALL, 0, &i, which, NULL) || errno != ECHILD;
 }
 
 static void release_kept(void)

@@ -16,7 +16,9 @@ bool arena_open(int fd, uint8_t *ring);
 void arena_close(void);
 /* In a forked child: without a lock. */
 void arena_forget(void);
-/* Around a fork, in the parent: memory that is made in between counts as the child's, too. */
+/* Before and after a fork, in the parent: memory that is made in between counts as the child's, too, and what
+ * is freed in between as if the child were there. */
+void arena_forking(void);
 void arena_forked(void);
 
 /* n bytes, whole pages, that the mount sees, at *at there. NULL: there is none, or no room. *forks: children

@@ -114,7 +114,7 @@ static void prepare(void)
 	log_init("libcuda", -1);
 	call_trace(log_enabled(LOG_LEVEL_DEBUG));
 	have_key = pthread_key_create(&key, thread_ended) == 0;
-	pthread_atfork(arena_forked, arena_forked, in_child);
+	pthread_atfork(arena_forking, arena_forked, in_child);
 }
 
 struct thread *thread_create(void)

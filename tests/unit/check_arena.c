@@ -33,6 +33,31 @@ START_TEST(test_arena)
 }
 END_TEST
 
+/* While one thread forks, what another frees may be in the child, whom nobody can see yet. */
+START_TEST(test_forking)
+{
+	uint64_t at, other, again;
+	void *p = arena_alloc(4096, &at, &forks), *q;
+
+	ck_assert_ptr_nonnull(p);
+	memset(p, 5, 4096);
+	arena_forking();
+	arena_free(p, 4096, at, forks);
+	q = arena_alloc(4096, &other, &forks);
+	ck_assert_ptr_nonnull(q);
+	ck_assert_uint_ne(at, other);
+	ck_assert_msg(*map_at(at, 4096) == 5, "its pages are gone");
+	arena_forked();
+	/* There is no child after all. */
+	p = arena_alloc(4096, &again, &forks);
+	ck_assert_ptr_nonnull(p);
+	ck_assert_uint_eq(at, again);
+	ck_assert_uint_eq(*(uint8_t *)p, 0);
+	arena_free(p, 4096, again, forks);
+	arena_free(q, 4096, other, forks);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *s = suite_create("arena");
@@ -42,6 +67,7 @@ int main(void)
 	tcase_add_checked_fixture(t, setup, teardown);
 	tcase_set_timeout(t, 60);
 	tcase_add_test(t, test_arena);
+	tcase_add_test(t, test_forking);
 	suite_add_tcase(s, t);
 	return unit_run(s);
 }

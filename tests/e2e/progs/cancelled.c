@@ -5,6 +5,9 @@
  * only waits for the other. */
 #include <dlfcn.h>
 #include <pthread.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
 #include "tests/e2e/progs/prog.h"
 #include "wire/nvml.h"
 
@@ -58,6 +61,27 @@ static void memory_and_copies(CUstream s)
 	REQUIRE(pinned[0] == 4 && pinned[ASIDE - 1] == 4 && pinned[ASIDE] == 3);
 	STEP(cuMemFreeHost(pinned));
 	free(pageable);
+}
+
+/* What was freed is kept for the child, and looked at when more is pinned. */
+static void beside_a_child(void)
+{
+	void *before, *after;
+
+	STEP(cuMemAllocHost_v2(&before, ASIDE));
+	pid_t child = fork();
+	if (!child) {
+		pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL);
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		for (;;)
+			pause();
+	}
+	REQUIRE(child > 0);
+	STEP(cuMemFreeHost(before));
+	STEP(cuMemAllocHost_v2(&after, ASIDE));
+	STEP(cuMemFreeHost(after));
+	kill(child, SIGKILL);
+	syscall(SYS_wait4, child, NULL, 0, NULL);
 }
 
 static void work(CUstream s)
@@ -137,6 +161,7 @@ static void *cancelled(void *unused)
 	STEP(cuModuleLoadData(&prog_module, prog_ptx));
 	STEP(cuStreamCreate(&s, CU_STREAM_NON_BLOCKING));
 	memory_and_copies(s);
+	beside_a_child();
 	work(s);
 	files();
 	monitor();
