@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What wire/stream.c, wire/tls.c and wire/connect.c share; the clock is for everybody, the rest for nobody
- * else. */
+/* What the files of a connection share (wire/stream.c, stream_bytes.c, tls.c, pack.c, connect.c, dial.c,
+ * socket.c); the clock is for everybody, the rest for nobody else. */
 #pragma once
 #include <openssl/types.h>
 #include <pthread.h>
@@ -76,3 +76,7 @@ int transport_flush(struct stream *s);
 bool transport_is_bye(const void *p, size_t n);
 /* What every connection wants of its socket: no delay, an end to silent death. */
 int transport_options(int fd, bool nonblocking);
+/* On the same host the link is memory: nothing is faster for being compressed. */
+bool transport_is_near(int fd);
+/* A connected socket, non-blocking, for an address in the user's words. 0, or -errno and perhaps *why. */
+int transport_dial(const char *address, int64_t deadline, int *fd, const char **why);
