@@ -195,3 +195,17 @@ void queue_clear(struct queue *q)
 	while ((b = queue_pop(q)))
 		buffer_unref(b);
 }
+
+void queue_remove(struct queue *q, struct buffer *b)
+{
+	struct buffer **at = &q->head, *before = NULL;
+	while (*at != b) {
+		before = *at;
+		at = &before->next;
+	}
+	*at = b->next;
+	if (q->tail == b)
+		q->tail = before;
+	q->bytes -= b->len - b->off;
+	b->next = NULL;
+}

@@ -45,6 +45,8 @@ void buffer_trim(void);
 void queue_push(struct queue *q, struct buffer *b);
 void queue_push_front(struct queue *q, struct buffer *b);
 struct buffer *queue_pop(struct queue *q);
+/* One of the queue's, wherever it is. */
+void queue_remove(struct queue *q, struct buffer *b);
 /* Drops n bytes from the front. */
 void queue_consume(struct queue *q, size_t n);
 void queue_clear(struct queue *q);

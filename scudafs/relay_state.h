@@ -266,3 +266,14 @@ bool inbound_give(struct relay *r, struct request *q, struct answers *a);
 bool inbound_stalled(const struct relay *r);
 bool inbound_pending(const struct relay *r);
 void inbound_finish(struct relay *r);
+void inbound_data_finish(struct relay *r);
+/* Under the lock: what is kept of the server's, and what is kept no more. */
+static inline void inbound_keep(struct relay *r, struct queue *q, struct buffer *b)
+{
+	queue_push(q, b);
+	r->held += b->len - b->off + sizeof(*b);
+}
+static inline void inbound_dropped(struct relay *r, const struct buffer *b)
+{
+	r->held -= b->len - b->off + sizeof(*b);
+}
