@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sharing between processes of one mount: the old handles of 64 bytes for memory and events, which the server
- * gives out as tickets of its own, and descriptors for memory and pools, which are open files of the mount
- * (wire/ctl.h).
+/* Sharing memory and pools between processes of one mount: descriptors, which are open files of the mount
+ * (wire/ctl.h), other handles, and which types an allocation may have. Those of cuIpc are in share_ipc.c.
  *
  * System calls are raw, since libc's are cancellation points and the application's API calls must not be.
  *
- * Thread rule: any thread. */
+ * Thread rule: any thread; `lock` guards the list of types. */
+#include "devshim/share.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -18,15 +18,12 @@
 #include <unistd.h>
 #include "devshim/call.h"
 #include "devshim/context.h"
-#include "devshim/copy.h"
-#include "devshim/event.h"
 #include "devshim/handle.h"
 #include "devshim/node.h"
 #include "devshim/process.h"
 #include "devshim/range.h"
-#include "devshim/share.h"
-#include "wire/ctl.h"
 #include "devshim/work.h"
+#include "wire/ctl.h"
 #include "wire/cuda.h"
 #include "wire/log.h"
 #include "cuda.calls.h"
@@ -37,30 +34,7 @@ _Static_assert(sizeof(CUipcMemHandle) == SHARE_BYTES && sizeof(CUipcEventHandle)
 		       sizeof(CUmemFabricHandle) == SHARE_BYTES && sizeof(struct ctl_handle) == SHARE_BYTES,
 	"one size");
 
-/* ---- memory and events by handles of 64 bytes */
-
-CUresult cuIpcGetMemHandle(CUipcMemHandle *pHandle, CUdeviceptr dptr)
-{
-	struct context *ctx;
-	struct call c;
-	CUresult r = context_check(&ctx);
-
-	if (!r && !pHandle)
-		r = CUDA_ERROR_INVALID_VALUE;
-	if (!r)
-		r = call_begin(&c, CALL_cuIpcGetMemHandle);
-	if (r)
-		return r;
-	work_seen_outside();
-	put_u64(&c.out, dptr);
-	r = call_wait(&c);
-	if (!r)
-		get_bytes(&c.in, pHandle, sizeof *pHandle);
-	return call_end(&c, r);
-}
-
-/* Memory of another program: [address, start, bytes, device]. */
-static CUdeviceptr get_memory(struct call *c, struct range *range)
+CUdeviceptr share_get_memory(struct call *c, struct range *range)
 {
 	struct context *ctx = context_current();
 	CUdeviceptr p = get_u64(&c->in);
@@ -70,92 +44,6 @@ static CUdeviceptr get_memory(struct call *c, struct range *range)
 	range->device = get_device(c);
 	range->ctx = ctx ? ctx->handle : NULL;
 	return p;
-}
-
-CUresult cuIpcOpenMemHandle_v2(CUdeviceptr *pdptr, CUipcMemHandle handle, unsigned int Flags)
-{
-	struct range range = {.kind = RANGE_IPC, .opens = 1};
-	struct context *ctx;
-	struct call c;
-	CUdeviceptr p = 0;
-	CUresult r = context_check(&ctx);
-
-	if (!r && !pdptr)
-		r = CUDA_ERROR_INVALID_VALUE;
-	if (!r)
-		r = call_begin(&c, CALL_cuIpcOpenMemHandle_v2);
-	if (r)
-		return r;
-	work_seen_outside();
-	put_bytes(&c.out, &handle, sizeof handle);
-	put_u64(&c.out, Flags);
-	r = call_wait(&c);
-	if (!r)
-		p = get_memory(&c, &range);
-	r = call_end(&c, r);
-	if (r)
-		return r;
-	if (!range_open(range.base)) {
-		range_reserve(range.base, range.size);
-		if (!range_add(&range)) {
-			remote_cuIpcCloseMemHandle(p);
-			return CUDA_ERROR_OUT_OF_MEMORY;
-		}
-	}
-	*pdptr = p;
-	return CUDA_SUCCESS;
-}
-
-CUresult cuIpcCloseMemHandle(CUdeviceptr dptr)
-{
-	copy_drain();
-	CUresult r = remote_cuIpcCloseMemHandle(dptr);
-
-	if (!r && !range_close(dptr))
-		range_take(dptr, RANGE_IPC, NULL);
-	return r;
-}
-
-CUresult cuIpcGetEventHandle(CUipcEventHandle *pHandle, CUevent event)
-{
-	struct call c;
-	CUresult r = call_begin(&c, CALL_cuIpcGetEventHandle);
-
-	if (r)
-		return r;
-	if (!pHandle)
-		return CUDA_ERROR_INVALID_VALUE;
-	if (!put_handle(&c, HANDLE_CUevent, event))
-		return handle_error(HANDLE_CUevent);
-	r = call_wait(&c);
-	if (!r)
-		get_bytes(&c.in, pHandle, sizeof *pHandle);
-	return call_end(&c, r);
-}
-
-CUresult cuIpcOpenEventHandle(CUevent *phEvent, CUipcEventHandle handle)
-{
-	CUevent e = NULL;
-	struct call c;
-	CUresult r = call_begin(&c, CALL_cuIpcOpenEventHandle);
-
-	if (r)
-		return r;
-	if (!phEvent)
-		return CUDA_ERROR_INVALID_VALUE;
-	put_bytes(&c.out, &handle, sizeof handle);
-	r = call_wait(&c);
-	if (!r)
-		e = get_handle(&c, HANDLE_CUevent);
-	r = call_end(&c, r);
-	if (r)
-		return r;
-	if (!event_adopt(e)) {
-		cuEventDestroy_v2(e);
-		return CUDA_ERROR_OUT_OF_MEMORY;
-	}
-	*phEvent = e;
-	return CUDA_SUCCESS;
 }
 
 /* ---- handle types, which pointers tell */
@@ -410,7 +298,7 @@ CUresult cuMemPoolImportPointer(CUdeviceptr *ptr_out, CUmemoryPool pool, CUmemPo
 	put_bytes(&c.out, shareData, sizeof *shareData);
 	r = call_wait(&c);
 	if (!r)
-		p = get_memory(&c, &range);
+		p = share_get_memory(&c, &range);
 	r = call_end(&c, r);
 	if (r)
 		return r;
