@@ -46,7 +46,9 @@ static void session_line(struct session_child *c, int status)
 
 void session_ended(struct session_child *c, int status)
 {
-	if (!c->dropped || pending_may_log())
+	bool known = !c->dropped && (!c->key || atomic_load(&c->report->authenticated));
+
+	if (known || pending_may_log())
 		session_line(c, status);
 	share_session_ended(c->id);
 	if (c->share >= 0)

@@ -19,6 +19,7 @@
 #include "server/monitor_keys.h"
 #include "server/options.h"
 #include "server/origin.h"
+#include "server/pending.h"
 #include "server/share.h"
 #include "server/snapshot.h"
 #include "wire/frame.h"
@@ -174,6 +175,15 @@ static void handshake_end(struct handshake *h)
 	pthread_mutex_unlock(&handshakes.lock);
 }
 
+/* Whoever reaches the port is refused as often as it likes. */
+static bool may_log(void)
+{
+	pthread_mutex_lock(&handshakes.lock);
+	bool may = pending_may_log();
+	pthread_mutex_unlock(&handshakes.lock);
+	return may;
+}
+
 static void *connection_main(void *arg)
 {
 	struct connection c = *(struct connection *)arg;
@@ -192,7 +202,8 @@ static void *connection_main(void *arg)
 	monitor_keys_give(keys);
 	handshake_end(c.handshake);
 	if (r) {
-		log_warning("monitor connection from %s refused: %s", peer, why);
+		if (may_log())
+			log_warning("monitor connection from %s refused: %s", peer, why);
 		return NULL;
 	}
 	if (atomic_fetch_add(&shared.connections, 1) >= LIMIT_SESSIONS) {
@@ -237,7 +248,8 @@ static void start_connection(int fd, bool tls)
 	}
 	if (!r)
 		return;
-	log_warning("monitor connection refused: %s", strerror(r));
+	if (may_log())
+		log_warning("monitor connection refused: %s", strerror(r));
 	if (h)
 		handshake_end(h);
 	close(fd);

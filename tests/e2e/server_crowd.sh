@@ -101,4 +101,22 @@ beside_silent 1
 # One line for each session that was.
 [ "$(grep -c ': session [0-9]' "$work/server.log")" -ge 129 ] ||
 	fail "$(grep -c ': session [0-9]' "$work/server.log") lines"
+# Those whose handshake fails do not fill the log, mounts and programs: 20 lines a second.
+for flags in "TLS | MONITOR" TLS; do
+	: >"$work/server.log"
+	start=$(now_ms)
+	python3 - "$port" "$flags" "$top/tests/e2e/progs" <<'PY'
+import socket, sys
+sys.path.append(sys.argv[3])
+from wire import MONITOR, TLS, preamble
+for _ in range(300):
+    with socket.create_connection(("127.0.0.1", int(sys.argv[1]))) as s:
+        s.sendall(preamble(eval(sys.argv[2])) + b"x" * 64)
+PY
+	within 10 contains "$work/server.log" 'TLS handshake failed' || fail "no line tells of them ($flags)"
+	within 20 no_sessions || fail "sessions are left ($flags)"
+	lines=$(grep -c 'TLS handshake failed' "$work/server.log")
+	[ "$lines" -le $((20 * (($(now_ms) - start) / 1000 + 2))) ] ||
+		fail "$lines lines of 300 connections in $(($(now_ms) - start)) ms ($flags)"
+done
 exit 0
