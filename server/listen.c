@@ -26,6 +26,7 @@
 #include "wire/transport.h"
 
 #define TIME_DRAIN 20000            /* SIGTERM: what running sessions get */
+#define MONITOR_AGAIN_MS 50         /* until the monitor is told again what it had no room for */
 #define TIME_KILL 1500              /* after that, from SIGTERM to SIGKILL of a session */
 
 struct listener listener = {.signals = -1, .monitor_fd = -1};
@@ -177,6 +178,8 @@ static void timers(int *timeout_ms)
 	int64_t now = transport_now_ms();
 
 	pending_expire(&listener.pending);
+	if (listener.monitor && !monitor_settle())
+		lower(timeout_ms, now + MONITOR_AGAIN_MS);
 	if (!listener.monitor && !listener.drain_end && !listener.status) {
 		if (now >= listener.monitor_again)
 			monitor_start();

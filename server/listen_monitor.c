@@ -27,8 +27,19 @@ void monitor_order(enum monitor_order_kind kind, unsigned value, int fd)
 		return;
 	int r = fds_send(listener.monitor_fd, &order, sizeof order, &fd, fd >= 0, MSG_DONTWAIT);
 
-	if (r)
+	/* A connection ends instead, and its mount tries again. */
+	listener.owed[kind] = r && fd < 0;
+	if (r && fd >= 0)
 		log_errno(r, "the monitor does not listen: %m");
+}
+
+bool monitor_settle(void)
+{
+	if (listener.owed[MONITOR_SESSIONS])
+		monitor_order(MONITOR_SESSIONS, listener.sessions, -1);
+	if (listener.owed[MONITOR_KEYS])
+		monitor_order(MONITOR_KEYS, 0, -1);
+	return !listener.owed[MONITOR_SESSIONS] && !listener.owed[MONITOR_KEYS];
 }
 
 void monitor_start(void)

@@ -45,6 +45,7 @@ extern struct listener {
 	pid_t monitor;
 	int monitor_fd;                 /* -1: none */
 	int64_t monitor_again;          /* when to start the next one */
+	bool owed[MONITOR_KEYS + 1];    /* orders that it had no room for, and that must reach it */
 	int backoff;
 	bool ready_told, snapshot_there;
 	struct monitor_ready snapshot;  /* of the last monitor that found a driver */
@@ -63,8 +64,11 @@ void child_begin(int keep, int also, const char *name);
 void monitor_start(void);
 /* It has exited: the next one starts after a while that grows from one to the next. */
 void monitor_ended(int status);
-/* Tells it something; what it does not take is logged. `fd` goes beside it unless that is -1. */
+/* Tells it something. `fd` goes beside it unless that is -1; one that it has no room for is logged. All else
+ * is told again. */
 void monitor_order(enum monitor_order_kind kind, unsigned value, int fd);
+/* Tells it what it had no room for. False: it still has none. */
+bool monitor_settle(void);
 /* Takes what it has told by now: whether there is a driver, and packets about shared files. */
 void monitor_events(void);
 
