@@ -32,17 +32,39 @@ static int on_bye(struct relay *r, const uint8_t *head, size_t n)
 	return ESHUTDOWN;
 }
 
-/* The server waits for the rest of a record. When there is none, neither here nor on its way, the stream was
- * damaged, and nothing would ever end that. */
-static int on_rest(struct relay *r, bool by_second)
+/* Bytes given to a connection's socket that the peer's host has not acknowledged. */
+static uint64_t unacknowledged(struct stream *s)
 {
 	int left = 0;
+
+	return s && !ioctl(stream_fd(s), SIOCOUTQ, &left) ? (uint64_t)left : 0;
+}
+
+/* With the lock: the server waits for bytes of one connection. Has it got, since it said so last, none of
+ * those that are here or on their way, or, when none are, ought it to have them? Somebody on the way (ssh, a
+ * proxy) may have taken them all. It ought to when all of the record has been given, and when bytes of the
+ * other connection are pending: those that it waits for were given ahead of them. (The program may wait until
+ * those have gone, and then the record is never whole.) */
+static bool is_stuck(struct relay *r, bool by_second)
+{
+	struct second *t = &r->second;
+	uint64_t first = unacknowledged(r->stream), second = unacknowledged(t->stream), was = r->arrived;
+	bool first_pending = r->queue.head || first, second_pending = t->queue.head || second;
+
+	r->arrived = by_second ? t->sent - second : r->written - first;
+	if (by_second ? second_pending : first_pending)
+		return r->arrived == was;
+	return scan_at_boundary(&r->out) || (r->arrived == was && (first_pending || second_pending));
+}
+
+/* The server waits for the rest of a record. When nothing of it comes any more, the stream was damaged, or
+ * something on the way takes what it does not give, and nothing would ever end that. */
+static int on_rest(struct relay *r, bool by_second)
+{
 	uint64_t now = clock_ms();
 
 	pthread_mutex_lock(&r->lock);
-	bool whole = !r->out.have && !r->out.left;
-	bool stuck = by_second ? second_stuck(r, whole) : whole && !r->queue.head &&
-		!ioctl(stream_fd(r->stream), SIOCOUTQ, &left) && !left;
+	bool stuck = is_stuck(r, by_second);
 	pthread_mutex_unlock(&r->lock);
 	if (!stuck)
 		r->misfit = 0;

@@ -80,8 +80,7 @@ struct second {
 	_Atomic uint64_t pushed;    /* stripes queued so far */
 	struct stream *stream;      /* while it is up */
 	struct queue queue;         /* taken and not written */
-	/* Bytes given to the socket; of them at the peer, when that was looked at. */
-	uint64_t sent, acked;
+	uint64_t sent;              /* bytes given to the socket */
 	uint64_t left, at;          /* of the striped bulk under way: bytes to come, and that have passed */
 	/* How fast large bulks leave: bytes moved and microseconds so far, when not 0 since a moment and a
 	 * number of bytes; whether the last WINDOW of them was fast enough. */
@@ -147,8 +146,9 @@ struct relay {
 	bool bulky;                 /* the last frame was such a one: the next is, too, as a rule */
 	struct look spin;           /* what is expected comes so soon that sleeping is not worth it */
 	bool awaits_long;           /* one of the few that look long for an answer */
-	/* Milliseconds, since when the server waits for what we have given; 0: it does not. */
-	uint64_t misfit;
+	/* Milliseconds, since when the server waits for what we have given; 0: it does not. Of the bytes
+	 * given to the connection by which that is to come, those at the peer when it said so last. */
+	uint64_t misfit, arrived;
 	uint64_t looked, acked, ping_at, pings, paused_at;
 };
 
@@ -238,10 +238,6 @@ bool second_takes(struct relay *r, const struct frame *f);
 bool second_push(struct relay *r, struct buffer *b);
 /* Bytes were sent. `idle`: no more are there. */
 void second_measure(struct relay *r, bool idle);
-/* The server says that it waits for bytes of the second connection: has it got, since it said so last, none
- * of those that are on their way, or, when none are, ought it to have them all: the record is given as a
- * `whole`, or the first connection has more of it? */
-bool second_stuck(struct relay *r, bool whole);
 /* The session is over. */
 void second_wake(struct relay *r);
 /* Without the lock, by the session's thread: the server's answer (0 or an errno), and the end. */

@@ -117,23 +117,6 @@ bool second_push(struct relay *r, struct buffer *b)
 	return true;
 }
 
-bool second_stuck(struct relay *r, bool whole)
-{
-	struct second *t = &r->second;
-	int left = 0;
-	if (!t->stream || ioctl(stream_fd(t->stream), SIOCOUTQ, &left))
-		return whole;
-	uint64_t was = t->acked;
-	t->acked = t->sent - (uint64_t)left;
-	if (t->queue.head || left)
-		return t->acked == was;
-	/* It has taken all that it was given, but perhaps only as far as somebody on the way (ssh, a proxy).
-	 * What the first one still has lies behind the stripe that the server waits for, so that was given.
-	 */
-	return whole || (t->acked == was && (r->queue.head ||
-			(!ioctl(stream_fd(r->stream), SIOCOUTQ, &left) && left)));
-}
-
 /* ---- its thread ---- */
 
 /* The server never says anything here: what there is to read is the end. 0 or an errno. */

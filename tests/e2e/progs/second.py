@@ -1,17 +1,22 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""second.py PORT HOW BYTES: a relay to the server at PORT that does to second connections (wire/frame.h) what
-HOW says, once BYTES of one have passed: "pass", "cut" (both ends are closed), "reset" (the mount's end is
-reset), "swallow" (nothing passes any more, and nobody is told), "devour" (the same, but all that comes is
-taken). Prints its own port, "second" for each second connection, and "there" when BYTES of one have passed;
-ends after ten minutes at the latest."""
+"""second.py PORT HOW BYTES [first]: a relay to the server at PORT that does to second connections
+(wire/frame.h), or to the one of sessions' first ones that comes so far, what HOW says, once BYTES of one have
+passed: "pass", "cut" (both ends are closed), "reset" (the mount's end is reset), "swallow" (nothing passes to
+the server any more, and nobody is told), "devour" (the same, but all that comes is taken). Prints its own
+port, "second" for each second connection, and "there" when BYTES of one have passed; ends after ten minutes
+at the latest."""
 import socket
 import struct
 import sys
 import threading
 import time
 
-from wire import SECOND
+from wire import MONITOR, SECOND
+
+
+FIRST = sys.argv[4:] == ["first"]
+once = threading.Semaphore(1)
 
 
 def pump(source, sink, most, how):
@@ -20,6 +25,8 @@ def pump(source, sink, most, how):
         while most and (data := source.recv(min(most, 65536))):
             sink.sendall(data)
             most -= len(data)
+            if not most and FIRST and not once.acquire(blocking=False):
+                most = 1 << 62
     except OSError:
         pass
     if not most:
@@ -55,7 +62,8 @@ def connection(client, port, how, most):
                 pass
 
     threading.Thread(target=back, daemon=True).start()
-    if pump(client, server, most if second and how != "pass" else 1 << 62, how) and how == "reset":
+    chosen = len(start) == 24 and not start[5] & MONITOR if FIRST else second
+    if pump(client, server, most if chosen and how != "pass" else 1 << 62, how) and how == "reset":
         client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         client.close()
     for s in (client, server):
