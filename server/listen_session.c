@@ -83,26 +83,31 @@ static bool is_silent(const struct session_child *c)
 	return c->key ? !atomic_load(&c->report->authenticated) : !atomic_load(&c->report->bytes_in);
 }
 
-/* Makes room for one more: of too many that are silent, or of any when all places are taken, one gives way.
- * False: there is none, or those that were dropped before have not ended. */
-static bool make_room(void)
+/* Makes room for one more from there: of too many that have a key to show, or of all that are silent when all
+ * places are taken, one gives way. But among those from one place a young one stays, whose first words may be
+ * on their way: a crowd of honest programs gets refusals then and loses nobody. False: there is none, or those
+ * that were dropped before have not ended. */
+static bool make_room(const struct origin *from)
 {
 	struct claim claim[SESSIONS_MOST];
 	struct session_child *of[SESSIONS_MOST], *c;
-	int n = 0;
+	int n = 0, keys = 0;
 
 	for (int i = 0; i < SESSIONS_MOST; i++) {
 		c = &listener.session[i];
 		if (!is_silent(c))
 			continue;
+		keys += c->key;
 		claim[n] = (struct claim){c->from, c->id};
 		of[n++] = c;
 	}
-	if (n < LIMIT_PENDING && listener.sessions < LIMIT_SESSIONS)
+	if (keys < LIMIT_PENDING && listener.sessions < LIMIT_SESSIONS)
 		return true;
 	if (!n)
 		return false;
 	c = of[origin_gives_way(claim, n)];
+	if (!memcmp(&c->from, from, sizeof *from) && transport_now_ms() - c->start < TIME_YOUNG)
+		return false;
 	snprintf(c->report->reason, sizeof c->report->reason,
 			"dropped: others came before it said who it is");
 	kill(c->pid, SIGKILL);
@@ -120,7 +125,7 @@ static void session_start(struct pending *p)
 	for (int i = 0; i < SESSIONS_MOST && !c; i++)
 		if (!listener.session[i].pid)
 			c = &listener.session[i];
-	if (!c || !make_room()) {
+	if (!c || !make_room(&p->from)) {
 		pending_refuse(p, CUDA_ERROR_MPS_MAX_CLIENTS_REACHED,
 				"the server has as many sessions as it allows");
 		return;

@@ -49,6 +49,7 @@
 #endif
 #define TIME_PREAMBLE       (TIMES * 3000)  /* accept to a complete preamble */
 #define TIME_TLS            (TIMES * 10000) /* TLS handshake */
+#define TIME_YOUNG          (TIMES * 3000)  /* a session that has said nothing yet may still be about to */
 #define TIME_CONNECT        (TIMES * 4000)  /* the daemon's connect, handshake included: a mount
                                              * fails within 5 s */
 #define TIME_HEARTBEAT      2000            /* a PING from the daemon */
