@@ -10,6 +10,7 @@
 #define WORDS 1024u
 #define LARGE ((size_t)24 << 20)
 #define FORKERS 4
+#define COPIERS 4
 
 static pthread_barrier_t together;
 static CUfunction add;
@@ -112,6 +113,8 @@ static void forks(unsigned n)
 		REQUIRE(!pthread_join(t[i], NULL));
 }
 
+static void *pageable[COPIERS]; /* no leak of a thread that ends first */
+
 /* What an end finds under way: its result is of no interest any more, the process may be half gone. */
 static void *copier(void *arg)
 {
@@ -124,7 +127,7 @@ static void *copier(void *arg)
 	CHECK(cuMemAlloc_v2(&p, LARGE));
 	CHECK(cuStreamCreate(&s, CU_STREAM_NON_BLOCKING));
 	if (way & 1)
-		host = malloc(LARGE);
+		pageable[way] = host = malloc(LARGE);
 	else
 		CHECK(cuMemAllocHost_v2(&host, LARGE));
 	REQUIRE(host);
@@ -167,7 +170,7 @@ int main(int argc, char **argv)
 	} else if (!strcmp(argv[1], "storm")) {
 		forks((unsigned)atoi(argv[2]));
 	} else {
-		for (uintptr_t i = 0; i < 4; i++)
+		for (uintptr_t i = 0; i < COPIERS; i++)
 			REQUIRE(!pthread_create(&t, NULL, copier, (void *)i));
 		REQUIRE(!pthread_create(&t, NULL, ender, argv[1]));
 		pthread_join(t, NULL);
