@@ -162,7 +162,7 @@ else
 	remove
 fi
 for r in "$reports"/*; do
-	grep -qsE 'ERROR: |WARNING: |runtime error:|CHECK failed|DEADLYSIGNAL' "$r" ||
+	grep -qsE 'ERROR: |WARNING: |FATAL: |runtime error:|CHECK failed|DEADLYSIGNAL' "$r" ||
 		continue # not what it says of suppressions and the like
 	failed=$((failed + 1))
 	echo "FAILED   no report of a sanitizer: $r:"

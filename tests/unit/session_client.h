@@ -155,6 +155,17 @@ static bool client_readable(struct client *c)
 	return ready == 1;
 }
 
+/* The connection is over, `r` as recv gave it: fails, and tells how the process ended. */
+static void client_closed(struct client *c, ssize_t r)
+{
+	const char *how = r ? strerror(errno) : "the end of the stream";
+	int status = -1;
+
+	for (int i = 0; i < 100 && !waitpid(c->pid, &status, WNOHANG); i++)
+		usleep(10000);
+	ck_abort_msg("the session closed: '%s', %s, status %#x", c->report->reason, how, (unsigned)status);
+}
+
 static void client_read(struct client *c, void *p, size_t n)
 {
 	for (size_t got = 0; got < n;) {
@@ -162,7 +173,8 @@ static void client_read(struct client *c, void *p, size_t n)
 
 		ck_assert_msg(client_readable(c), "the session does not answer");
 		r = recv(c->fd, (uint8_t *)p + got, n - got, 0);
-		ck_assert_msg(r > 0, "the session closed: %s", c->report->reason);
+		if (r <= 0)
+			client_closed(c, r);
 		got += r;
 	}
 }
