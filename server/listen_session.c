@@ -84,9 +84,9 @@ static bool is_silent(const struct session_child *c)
 }
 
 /* Makes room for one more from there: of too many that have a key to show, or of all that are silent when all
- * places are taken, one gives way. But among those from one place a young one stays, whose first words may be
- * on their way: a crowd of honest programs gets refusals then and loses nobody. False: there is none, or those
- * that were dropped before have not ended. */
+ * places are taken, one gives way. But among those from one place a young one stays, whose first words may
+ * be on their way: a crowd of honest programs gets refusals then and loses nobody. False: there is none, or
+ * those that were dropped before have not ended. */
 static bool make_room(const struct origin *from)
 {
 	struct claim claim[SESSIONS_MOST];
