@@ -12,7 +12,7 @@
 #include "server/state.h"
 #include "wire/transport.h"
 
-#define BACKLOG (64 << 10)      /* bytes unread from which it is us who do not listen */
+#define BACKLOG (64 << 10)      /* bytes unread from which it is us who do not listen, where nobody does */
 
 /* The mount cannot say anything: does its host take what we say? A peer on this host is there as long as its
  * socket is. While a frame of ours is held up, it is up to the kernel, which probes, and ends the connection
@@ -37,13 +37,14 @@ void alive_check(struct session *s, bool busy)
 	int64_t now = transport_now_ms();
 	int unread = 0;
 	uint64_t seen;
-	bool lives;
+	bool lives, listens = atomic_load_explicit(&s->receiving, memory_order_relaxed);
 
 	if (ioctl(stream_fd(s->stream), SIOCINQ, &unread))
 		unread = 0;
 	seen = atomic_load_explicit(&s->report->bytes_in, memory_order_relaxed) + unread;
 	pthread_mutex_lock(&s->alive_lock);
-	if (seen != s->seen || busy || unread >= BACKLOG || acknowledges(s)) {
+	/* Who waits for bytes of the second connection leaves those of the first unread. */
+	if (seen != s->seen || busy || (unread >= BACKLOG && !listens) || acknowledges(s)) {
 		s->seen = seen;
 		s->heard = now;
 	}

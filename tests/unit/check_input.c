@@ -4,10 +4,12 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "server/state.h"
 #include "tests/unit/unit.h"
+#include "wire/transport.h"
 
 static struct session *s;
 static struct session_start start;
@@ -322,6 +324,37 @@ START_TEST(striped)
 }
 END_TEST
 
+/* Whether the session would be ended when nothing has come for longer than it may. */
+static bool silence_ends(void)
+{
+	int status;
+	pid_t pid = fork();
+
+	ck_assert_int_ge(pid, 0);
+	if (!pid) {
+		alive_check(s, false);
+		_exit(7);
+	}
+	ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+	ck_assert(WIFEXITED(status) && (WEXITSTATUS(status) == 0 || WEXITSTATUS(status) == 7));
+	return !WEXITSTATUS(status);
+}
+
+/* Bytes of the first connection that nobody reads excuse a silence where the session is not reading, and not
+ * where it waits for the second connection. */
+START_TEST(silence)
+{
+	static uint8_t bytes[64 << 10];
+
+	say(bytes, sizeof bytes);
+	s->seen = sizeof bytes;
+	s->heard = transport_now_ms() - TIME_SILENCE - 1;
+	ck_assert(!silence_ends());
+	atomic_store(&s->receiving, true);
+	ck_assert(silence_ends());
+}
+END_TEST
+
 /* Nobody takes the record, and both connections' bytes are more than their sockets hold: the look ahead takes
  * in what both have, and finds what stands behind; then all is as it was sent. */
 START_TEST(striped_look_ahead)
@@ -396,6 +429,7 @@ int main(void)
 	tcase_add_test(t, large_look_ahead);
 	tcase_add_loop_test(t, forged_mark, 0, 7);
 	tcase_add_loop_test(t, striped, 0, 8);
+	tcase_add_test(t, silence);
 	tcase_add_test(t, striped_look_ahead);
 	tcase_add_test(t, second_ended);
 	suite_add_tcase(s, t);
