@@ -11,7 +11,6 @@
 #include <unistd.h>
 #include "devshim/channel_parts.h"
 #include "devshim/process.h"
-#include "devshim/spin.h"
 #include "wire/look.h"
 
 #define LOOK_CPUS 8                         /* a flusher that looks takes a processor from nobody */
@@ -30,7 +29,7 @@ static bool look(bool filled, uint64_t ns)
 		if (!look_on(&l))
 			return false;
 		for (int i = 0; i < PAUSES; i++)
-			spin_relax();
+			look_relax();
 	}
 	return true;
 }

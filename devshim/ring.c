@@ -8,7 +8,6 @@
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
-#include "devshim/spin.h"
 #include "wire/look.h"
 
 #define ALIVE_EVERY 64              /* batches after which the mount's life is looked at */
@@ -135,6 +134,6 @@ bool ring_look(const _Atomic uint64_t *v, uint64_t least)
 			return true;
 		if (i % RING_LOOKS == 0 && !look_on(&l))
 			return false;
-		spin_relax();
+		look_relax();
 	}
 }

@@ -9,7 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include "devshim/node.h"
-#include "devshim/spin.h"
 #include "wire/ctl.h"
 #include "wire/look.h"
 
@@ -148,7 +147,7 @@ int ring_await(const struct ring_wait *w, struct ring_sink *sink, uint8_t *buf, 
 			e = 0;
 			l = look_begin(looks);
 		} else {
-			spin_relax();
+			look_relax();
 		}
 	}
 	look_ends(&counts);

@@ -29,10 +29,16 @@ static void keep_alive(struct relay *r, uint64_t now, struct answers *a)
 {
 	look_for_acknowledgements(r, now);
 	/* While we do not listen, silence says nothing. */
-	if (r->paused)
-		r->alive = now;
-	else if (clock_since(now, r->alive) >= TIME_DEAD) {
+	if (r->paused) {
+		r->alive = r->came = now;
+	} else if (clock_since(now, r->alive) >= TIME_DEAD) {
 		log_warning("session %u: %s has been silent for %d ms", r->id, r->address, TIME_DEAD);
+		relay_fail(r, ETIMEDOUT, a);
+		return;
+	} else if (inbound_in_frame(r) && clock_since(now, r->came) >= TIME_DEAD) {
+		/* It may take what we send all the same. */
+		log_warning("session %u: %s left off in a frame for %d ms%s", r->id, r->address, TIME_DEAD,
+			inbound_stream(r) == r->stream ? "" : ", by the second connection");
 		relay_fail(r, ETIMEDOUT, a);
 		return;
 	}
@@ -75,6 +81,8 @@ int heartbeat_next(const struct relay *r, uint64_t now)
 	uint64_t t = r->ping_at;
 	if (r->alive + TIME_DEAD < t)
 		t = r->alive + TIME_DEAD;
+	if (inbound_in_frame(r) && r->came + TIME_DEAD < t)
+		t = r->came + TIME_DEAD;
 	if (r->parked && r->parked->deadline < t)
 		t = r->parked->deadline;
 	if (r->paused && t > now + READING_MS)

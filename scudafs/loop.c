@@ -196,7 +196,7 @@ static ssize_t quick_read(int fd, void *buf, size_t n)
 	while ((r = request_read(fd, buf, n)) < 0 && errno == EAGAIN && look_on(&l)) {
 		streak = 0;
 		for (int i = 0; i < PAUSES; i++)
-			spin_relax();
+			look_relax();
 	}
 	if (r >= 0 || errno != EAGAIN || leave_to_others() || fcntl(fd, F_SETFL, 0))
 		return r;

@@ -106,10 +106,47 @@ static int on_frame(struct relay *r, const struct frame *f, const uint8_t *p, si
 static int check(struct relay *r, const struct frame *f)
 {
 	const char *why = NULL;
-	if (!frame_check(f, false, &why) && f->head_len + f->bulk_len <= BUFFER_LARGE - sizeof(*f))
+	int bad = frame_check(f, false, &why);
+	if (!bad && f->flags & FRAME_STRIPED && f->kind == FRAME_DATA && !r->second.stream)
+		bad = -EPROTO, why = "stripes of no connection";
+	if (!bad && f->head_len + f->bulk_len <= BUFFER_LARGE - sizeof(*f))
 		return 0;
 	log_warning("session %u: %s sent a bad frame: %s", r->id, r->address, why ? why : "too long");
 	return EPROTO;
+}
+
+/* ---- stripes ---- */
+
+/* What lies in the receive buffer is no more than the beginning of the first stripe. */
+_Static_assert(RECEIVE_BYTES <= STRIPE, "stripes");
+
+/* The frame under way, of which the header is here: NULL when there is none. *at: the next byte of its bulk.
+ * */
+static const struct frame *under_way(const struct relay *r, uint64_t *at)
+{
+	const struct buffer *b = r->large;
+	const struct frame *f = r->direct.left ? &r->direct.frame : b ? (const struct frame *)b->data : NULL;
+	if (f)
+		*at = r->direct.left ? f->head_len + f->bulk_len - r->direct.left : b->len - sizeof(*f);
+	return f;
+}
+
+struct stream *inbound_stream(const struct relay *r)
+{
+	uint64_t at;
+	const struct frame *f = under_way(r, &at);
+	return f && f->flags & FRAME_STRIPED && at / STRIPE % 2 ? r->second.stream : r->stream;
+}
+
+/* How many of the next n bytes come by that stream. */
+static size_t by_one_stream(const struct relay *r, size_t n)
+{
+	uint64_t at, left;
+	const struct frame *f = under_way(r, &at);
+	if (!f || !(f->flags & FRAME_STRIPED))
+		return n;
+	left = STRIPE - at % STRIPE;
+	return n < left ? n : left;
 }
 
 /* ---- straight into shared memory ---- */
@@ -180,6 +217,8 @@ static int direct_took(struct relay *r, size_t n)
 	}
 	if (d->left)
 		return 0;
+	if (f.kind == FRAME_DATA)
+		second_heard(r, body);
 	if (f.kind == FRAME_REPLY)
 		return on_frame(r, &f, NULL, sizeof(f) + body, NULL);
 	atomic_fetch_add_explicit(&counters.frames_in, 1, memory_order_relaxed);
@@ -308,11 +347,10 @@ static uint8_t *receive_place(struct relay *r, size_t *room)
 	if (r->direct.left) {
 		uint8_t *to = direct_place(r, room);
 		/* What was received ahead of it comes first. */
-		if (r->receive_len)
-			*room = 0;
+		*room = r->receive_len ? 0 : by_one_stream(r, *room);
 		return to;
 	}
-	*room = b ? r->large_size - b->len : RECEIVE_BYTES - r->receive_len;
+	*room = b ? by_one_stream(r, r->large_size - b->len) : RECEIVE_BYTES - r->receive_len;
 	/* After a large frame comes another one: then all but its header need not be copied. */
 	if (!b && r->bulky && !r->receive_len)
 		*room = PEEK;
@@ -336,7 +374,7 @@ bool inbound_receive(struct relay *r)
 		uint8_t *to = receive_place(r, &room);
 		if (!room)
 			break;
-		ssize_t n = stream_read(r->stream, to, room);
+		ssize_t n = stream_read(inbound_stream(r), to, room);
 		if (n == -EAGAIN)
 			break;
 		if (n <= 0) {
@@ -367,7 +405,7 @@ bool inbound_receive(struct relay *r)
 	answers_init(&a);
 	pthread_mutex_lock(&r->lock);
 	if (total)
-		r->alive = clock_ms();
+		r->alive = r->came = clock_ms();
 	if (e) {
 		if (e == ECONNRESET && !r->closing && !r->error)
 			log_warning("session %u: %s closed the connection", r->id, r->address);

@@ -67,7 +67,8 @@ struct direct {
 	int slot;
 };
 
-/* The second connection, for every second stripe of large bulks (second.c). */
+/* The second connection, for every second stripe of large bulks (second.c). Its stream is set once, by its
+ * thread, which writes to it and watches for its end; the session's thread reads it, and closes it. */
 enum second_state { SECOND_NONE, SECOND_ASKED, SECOND_UP, SECOND_OVER };
 struct second {
 	enum connections wish;
@@ -78,7 +79,7 @@ struct second {
 	bool asleep;                /* it is to be woken when something is queued */
 	int wake_fd;
 	_Atomic uint64_t pushed;    /* stripes queued so far */
-	struct stream *stream;      /* while it is up */
+	struct stream *stream;
 	struct queue queue;         /* taken and not written */
 	uint64_t sent;              /* bytes given to the socket */
 	uint64_t left, at;          /* of the striped bulk under way: bytes to come, and that have passed */
@@ -86,6 +87,9 @@ struct second {
 	 * number of bytes; whether the last WINDOW of them was fast enough. */
 	uint64_t moved, busy, since, from;
 	bool fast;
+	/* The session's thread's own, of large data that comes: bytes and microseconds so far, and when the
+	 * last of it came. */
+	uint64_t heard, heard_busy, heard_at;
 };
 
 struct answers { struct request *head, **tail; };
@@ -150,6 +154,7 @@ struct relay {
 	 * given to the connection by which that is to come, those at the peer when it said so last. */
 	uint64_t misfit, arrived;
 	uint64_t looked, acked, ping_at, pings, paused_at;
+	uint64_t came;              /* when bytes were received last, ms; at the latest when they could be */
 };
 
 /* Bytes taken and not written. */
@@ -240,7 +245,9 @@ bool second_push(struct relay *r, struct buffer *b);
 void second_measure(struct relay *r, bool idle);
 /* The session is over. */
 void second_wake(struct relay *r);
-/* Without the lock, by the session's thread: the server's answer (0 or an errno), and the end. */
+/* Without the lock, by the session's thread: n bytes of large data have come; the server's answer (0 or an
+ * errno); and the end. */
+void second_heard(struct relay *r, size_t n);
 int second_answered(struct relay *r, const struct frame *f);
 void second_finish(struct relay *r);
 
@@ -261,6 +268,12 @@ bool inbound_give(struct relay *r, struct request *q, struct answers *a);
  * for some that have been received already? */
 bool inbound_stalled(const struct relay *r);
 bool inbound_pending(const struct relay *r);
+/* The same: the stream that the next byte comes by; is a frame here in part? */
+struct stream *inbound_stream(const struct relay *r);
+static inline bool inbound_in_frame(const struct relay *r)
+{
+	return r->direct.left || r->large || r->receive_len;
+}
 void inbound_finish(struct relay *r);
 void inbound_data_finish(struct relay *r);
 /* Under the lock: what is kept of the server's, and what is kept no more. */

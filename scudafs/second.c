@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A session's second connection. One connection is as fast as the processor that sends into it, so every
- * second stripe of a large copy to the device (FRAME_STRIPED) may go by another one, which a thread of its
- * own fills. That is worth a thread where large copies have left at a GB/s and more, which says that neither
- * the link nor a want of processors holds them up; then the server is asked for a second connection, once.
- * Where there comes none, or it ends while nothing is on its way, all goes by the first.
+ * second stripe of a large copy (FRAME_STRIPED) may go by another one, which a thread of its own fills: here,
+ * of copies to the device, and in the server of those to the host, which the session's thread receives
+ * (receive.c). That is worth a thread where large copies have gone at a GB/s and more, which says that neither
+ * the link nor a want of processors holds them up; then the server is asked for a second connection, once,
+ * and told when it is in place. Where there comes none, or it ends while nothing is on its way, all goes by
+ * the first.
  *
- * Thread rule: see relay_state.h. The thread uses the stream, others ask the kernel about it under the lock;
- * it is started, and waited for, by the session's thread, so the relay outlives it. */
+ * Thread rule: see relay_state.h. The thread writes to the stream, others ask the kernel about it under the
+ * lock; it is started, and waited for, by the session's thread, so the relay outlives it. */
 #include "scudafs/relay_state.h"
 #include <errno.h>
 #include <linux/sockios.h>
@@ -23,6 +25,7 @@
 
 #define LEAST (4ull << 20)          /* bytes of a bulk that goes by both */
 #define WINDOW (32ull << 20)        /* bytes of such bulks after which their rate is looked at */
+#define GAP_MOST 4000               /* microseconds between two pieces of one copy to the host */
 #define FAST 1000                   /* bytes in a microsecond from which a second connection is worth it */
 #define CPUS_LEAST 4                /* the program, two senders, and a server may be at work at once */
 #define PARTS 8                     /* of one write */
@@ -34,15 +37,17 @@
 
 static uint64_t moved(const struct relay *r) { return r->written + r->second.sent; }
 
+/* 0 or an errno. */
+static int say(struct relay *r, enum second_word word)
+{
+	struct frame f = {.kind = FRAME_SECOND, .seq = word};
+	return outbound_aside(r, &f, sizeof(f));
+}
+
 static void ask(struct relay *r)
 {
-	struct second *t = &r->second;
-	struct frame f = {.kind = FRAME_SECOND};
-	t->state = SECOND_ASKED;
-	if (outbound_aside(r, &f, sizeof(f)))
-		t->state = SECOND_OVER;
-	else
-		log_debug("session %u: asks for a second connection", r->id);
+	r->second.state = say(r, SECOND_WANTED) ? SECOND_OVER : SECOND_ASKED;
+	log_debug("session %u: asks for a second connection", r->id);
 }
 
 static bool may_ask(const struct relay *r)
@@ -88,6 +93,27 @@ void second_measure(struct relay *r, bool idle)
 		ask(r);
 }
 
+void second_heard(struct relay *r, size_t n)
+{
+	struct second *t = &r->second;
+	uint64_t now, gap;
+	if (n < LIMIT_REPLY || t->state != SECOND_NONE)
+		return;
+	now = clock_us();
+	gap = now - t->heard_at;
+	t->heard += n;
+	t->heard_busy += gap < GAP_MOST ? gap : GAP_MOST;
+	t->heard_at = now;
+	if (t->heard < WINDOW && t->wish != CONNECTIONS_TWO)
+		return;
+	pthread_mutex_lock(&r->lock);
+	bool fast = spin_cpus() >= CPUS_LEAST && t->heard >= t->heard_busy * FAST;
+	if ((fast || t->wish == CONNECTIONS_TWO) && may_ask(r))
+		ask(r);
+	pthread_mutex_unlock(&r->lock);
+	t->heard = t->heard_busy = 0;
+}
+
 void second_wake(struct relay *r)
 {
 	uint64_t one = 1;
@@ -119,12 +145,14 @@ bool second_push(struct relay *r, struct buffer *b)
 
 /* ---- its thread ---- */
 
-/* The server never says anything here: what there is to read is the end. 0 or an errno. */
-static int ended(struct stream *s)
+/* 0, or an errno when it has: what has come before is for the session's thread to read. */
+static int ended(struct stream *s, short events)
 {
-	uint8_t byte;
-	ssize_t n = stream_read(s, &byte, 1);
-	return n == -EAGAIN ? 0 : n < 0 ? (int)-n : ECONNRESET;
+	int error = 0;
+	socklen_t n = sizeof(error);
+	if (!(events & (POLLRDHUP | POLLHUP | POLLERR)))
+		return 0;
+	return getsockopt(stream_fd(s), SOL_SOCKET, SO_ERROR, &error, &n) || !error ? ECONNRESET : error;
 }
 
 /* Waits for something to send, or, when the stream takes nothing, for that; for as long as the session lasts.
@@ -132,14 +160,14 @@ static int ended(struct stream *s)
 static int await(struct relay *r, struct stream *s, bool blocked)
 {
 	struct second *t = &r->second;
-	struct pollfd p[] = {{.fd = stream_fd(s), .events = POLLIN | (blocked ? POLLOUT : 0)},
+	struct pollfd p[] = {{.fd = stream_fd(s), .events = POLLRDHUP | (blocked ? POLLOUT : 0)},
 		{.fd = t->wake_fd, .events = POLLIN}};
 	uint64_t pushed = t->pushed, count;
 	pthread_mutex_unlock(&r->lock);
 	struct look l = look_begin(blocked ? 0 : spin_us() * 1000ull);
 	while (t->pushed == pushed && look_on(&l))
 		for (int i = 0; i < LOOKS; i++)
-			spin_relax();
+			look_relax();
 	pthread_mutex_lock(&r->lock);
 	if ((!blocked && t->queue.head) || r->error)
 		return 0;
@@ -149,7 +177,7 @@ static int await(struct relay *r, struct stream *s, bool blocked)
 		log_warning("session %u: poll: %m", r->id);
 	if (p[1].revents && read(t->wake_fd, &count, sizeof(count)) < 0 && errno != EAGAIN)
 		log_warning("session %u: eventfd: %m", r->id);
-	int e = p[0].revents & ~POLLOUT ? ended(s) : 0;
+	int e = ended(s, p[0].revents);
 	pthread_mutex_lock(&r->lock);
 	t->asleep = false;
 	return e;
@@ -226,6 +254,11 @@ static void over(struct relay *r, struct stream *s, int e)
 		return;
 	if (!t->left && !t->queue.head && !ioctl(stream_fd(s), SIOCOUTQ, &left) && !left) {
 		log_info("session %u: the second connection has ended: %s", r->id, strerror(e));
+		/* By its end, or where that does not come through any more, by a word the server knows that it
+		 * is not to send here. */
+		shutdown(stream_fd(s), SHUT_WR);
+		if (!say(r, SECOND_ENDS))
+			relay_wake(r);
 		return;
 	}
 	log_warning("session %u: the second connection: %s", r->id, strerror(e));
@@ -251,12 +284,12 @@ static void *second_main(void *arg)
 		log_info("session %u has a second connection", r->id);
 		t->stream = s;
 		t->state = SECOND_UP;
+		if (!say(r, SECOND_SERVES))
+			relay_wake(r);
 		over(r, s, pump(r, s));
-		t->stream = NULL;
 	}
 	t->state = SECOND_OVER;
 	pthread_mutex_unlock(&r->lock);
-	stream_close(s);
 	return NULL;
 }
 
@@ -293,4 +326,6 @@ void second_finish(struct relay *r)
 		return;
 	pthread_join(r->second.thread, NULL);
 	close(r->second.wake_fd);
+	stream_close(r->second.stream);
+	r->second.stream = NULL;
 }

@@ -14,7 +14,7 @@
 #include "scudafs/spin.h"
 #include "wire/ring.h"
 
-#define POLLED 4
+#define POLLED 5
 #define LINGER_NS 800               /* a launch and the synchronize behind it leave together */
 #define LOOKS 10                    /* at shared memory, between two at the descriptors */
 #define THREAD_STACK (256u << 10)
@@ -99,7 +99,7 @@ static int await_events(struct relay *r, struct pollfd *p, const struct news *l,
 		for (int i = 0; i < LOOKS; i++) {
 			if (is_there(r, l))
 				return 0;
-			spin_relax();
+			look_relax();
 		}
 	if (n)
 		return n;
@@ -135,9 +135,14 @@ static bool turn(struct relay *r)
 		return false;
 	if (offer)
 		offer_channel(r);
+	struct stream *from = inbound_stream(r);
+	bool other = (events & POLLIN) && from != r->stream;
+	if (other)
+		events &= ~POLLIN;
 	struct pollfd p[POLLED] = {{.fd = events ? stream_fd(r->stream) : -1, .events = events},
 		{.fd = r->wake_fd, .events = POLLIN}, {.fd = r->pid_fd, .events = POLLIN},
-		{.fd = r->channel ? channel_fd(r->channel) : -1, .events = POLLIN}};
+		{.fd = r->channel ? channel_fd(r->channel) : -1, .events = POLLIN},
+		{.fd = other ? stream_fd(from) : -1, .events = POLLIN}};
 	bool pending = (events & POLLIN) && (stream_pending(r->stream) || inbound_pending(r));
 	int n = 0;
 	if (!pending)
@@ -159,14 +164,14 @@ static bool turn(struct relay *r)
 			atomic_store(&r->socket, SOCKET_NONE);
 	}
 	bool came = false;
-	if ((events & POLLIN) && (pending || p[0].revents & (POLLIN | POLLHUP | POLLERR)))
+	if (((events & POLLIN) && (pending || p[0].revents & (POLLIN | POLLHUP | POLLERR))) || p[4].revents)
 		came = inbound_receive(r);
 
 	uint64_t late = now + (uint64_t)timeout + LATE_MS;
 	pthread_mutex_lock(&r->lock);
 	now = clock_ms();
 	if (now > late)
-		r->alive = now;
+		r->alive = r->came = now;
 	if (p[0].revents & (POLLOUT | POLLHUP | POLLERR))
 		r->blocked = false;
 	if (p[2].revents) {

@@ -14,9 +14,3 @@ void spin_await_end(void);
 unsigned spin_await_us(void);
 /* How many processors this process may use. */
 unsigned spin_cpus(void);
-static inline void spin_relax(void)
-{
-#if defined(__x86_64__)
-	__builtin_ia32_pause();
-#endif
-}

@@ -314,7 +314,7 @@ bool input_record(struct session *s, struct frame *f, bool block)
 			if (!s->greeted)
 				session_end(s, CUDA_ERROR_MPS_CLIENT_TERMINATED,
 						"bad frame: SECOND before HELLO");
-			second_asked(s);
+			second_said(s, f->seq);
 			continue;
 		case FRAME_HELLO:
 		case FRAME_POST:

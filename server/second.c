@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The session's second connection, which carries every second stripe of large bulks to the device: one
+/* The session's second connection, which carries every second stripe of large bulks in both directions: one
  * connection is as fast as the processor that sends into it. The mount asks for it; the listener is told to
  * expect it, by a token that it makes and that opens one connection once; the mount gets the token over the
  * first connection, so whoever comes with it speaks for the same program. On a unix socket it must be the
  * same user besides. Clear connections only: a session keeps no key, and TLS costs more processors than there
  * are to win. Whatever fails here, the session goes on with one connection.
  *
- * Thread rule: second_asked by the holder of the baton; a thread of its own waits for the connection,
- * publishes it once, and ends. From then on it belongs to the holder of the baton (input.c). */
+ * Thread rule: second_said by the holder of the baton; a thread of its own waits for the connection,
+ * publishes it once, and ends. From then on the holder of the baton reads it (input.c), and who sends copies
+ * to the host has it written (stripes.c). */
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>
@@ -91,7 +92,7 @@ static void *fetch(void *arg)
 	return NULL;
 }
 
-void second_asked(struct session *s)
+static void asked(struct session *s)
 {
 	pthread_t thread;
 
@@ -102,4 +103,15 @@ void second_asked(struct session *s)
 		answer(s, (struct share_token){{0}});
 	else
 		pthread_detach(thread);
+}
+
+void second_said(struct session *s, uint64_t word)
+{
+	if (word == SECOND_WANTED)
+		asked(s);
+	else if ((word != SECOND_SERVES && word != SECOND_ENDS) || !s->source[SECOND].stream)
+		session_end(s, CUDA_ERROR_MPS_CLIENT_TERMINATED,
+			"bad frame: SECOND says %llu of no connection", (unsigned long long)word);
+	else
+		atomic_store(&s->stripes, word == SECOND_SERVES);
 }

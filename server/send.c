@@ -12,31 +12,36 @@
 #include "wire/hops.h"
 #include "wire/transport.h"
 
-/* The mount holds back what its program does not take, for as long as that is stopped. write_lock is held. */
-static void write_frame(struct session *s, const struct iovec *v, int n)
+/* The mount holds back what its program does not take, for as long as that is stopped. */
+void send_bytes(struct session *s, struct stream *to, const struct iovec *v, int n)
 {
 	struct iovec rest[STREAM_PIECES], *at = rest;
 	size_t total = 0;
+	bool held_up = false;
 	int r;
 
 	for (int i = 0; i < n; i++) {
 		rest[i] = v[i];
 		total += v[i].iov_len;
 	}
-	while ((r = stream_write_rest(s->stream, &at, &n, TIME_LISTEN)) == -ETIMEDOUT) {
-		atomic_store(&s->held_up, true);
+	while ((r = stream_write_rest(to, &at, &n, TIME_LISTEN)) == -ETIMEDOUT) {
+		if (!held_up)
+			atomic_fetch_add(&s->held_up, 1);
+		held_up = true;
 		alive_check(s, false);
 	}
-	atomic_store(&s->held_up, false);
+	if (held_up)
+		atomic_fetch_sub(&s->held_up, 1);
 	if (r)
-		session_lost(s, "sending: %s", strerror(-r));
+		session_lost(s, "sending%s: %s", to == s->stream ? "" : " by the second connection",
+			strerror(-r));
 	atomic_fetch_add_explicit(&s->report->bytes_out, total, memory_order_relaxed);
 }
 
 void send_frame(struct session *s, const struct iovec *v, int n)
 {
 	pthread_mutex_lock(&s->write_lock);
-	write_frame(s, v, n);
+	send_bytes(s, s->stream, v, n);
 	pthread_mutex_unlock(&s->write_lock);
 }
 
@@ -48,7 +53,7 @@ static void pong(struct session *s, struct frame f)
 	if (pthread_mutex_trylock(&s->write_lock))
 		return;
 	if (!transport_wait(stream_fd(s->stream), POLLOUT, 0))
-		write_frame(s, &v, 1);
+		send_bytes(s, s->stream, &v, 1);
 	pthread_mutex_unlock(&s->write_lock);
 }
 
@@ -70,9 +75,15 @@ void send_data(struct session *s, uint64_t transfer, uint64_t offset, const void
 	while (n) {
 		size_t part = n < LIMIT_REPLY ? n : LIMIT_REPLY;
 		struct frame f = {.kind = FRAME_DATA, .bulk_len = part, .seq = offset, .ctx = transfer};
-		struct iovec v[2] = {{&f, sizeof f}, {(void *)at, part}};
+		struct iovec v[STREAM_PIECES] = {{&f, sizeof f}, {(void *)at, part}};
 
-		send_frame(s, v, 2);
+		if (stripes_give(s, at, part)) {
+			f.flags = FRAME_STRIPED;
+			send_frame(s, v, 1 + stripes_pick(v + 1, 0, (uint8_t *)at, part));
+			stripes_await();
+		} else {
+			send_frame(s, v, 2);
+		}
 		at += part;
 		offset += part;
 		n -= part;

@@ -61,7 +61,8 @@ struct session {
 	int epoll, wake, signals;   /* the reader's */
 
 	pthread_mutex_t write_lock; /* whole frames */
-	_Atomic bool held_up;       /* its holder waits for the mount to take more */
+	atomic_uint held_up;        /* how many threads wait for the mount to take more */
+	_Atomic bool stripes;       /* the mount takes stripes (stripes.c) */
 	_Atomic bool spoke;         /* a PONG_REST was sent since its acknowledgement was looked for */
 
 	pthread_mutex_t alive_lock;
@@ -130,8 +131,8 @@ void input_scan(struct session *s);
 bool input_record(struct session *s, struct frame *f, bool block);
 
 /* ---- second.c: by the holder of the baton ---- */
-/* The mount asks for a second connection. */
-void second_asked(struct session *s);
+/* The mount's word on the second connection, an enum second_word. */
+void second_said(struct session *s, uint64_t word);
 /* serve_share.c: the listener shall pass the connection of whoever comes with *token, which it makes, to the
  * other end of fd. 0 or -errno; fd stays the caller's. */
 int share_expect_second(int fd, struct share_token *token);
@@ -146,6 +147,8 @@ void alive_check(struct session *s, bool busy);
 /* A whole frame; waits for as long as the mount lives and takes none; ends the process when the connection
  * does. */
 void send_frame(struct session *s, const struct iovec *v, int n);
+/* Bytes of a frame, by one of the connections, on the same terms; the caller keeps their order. */
+void send_bytes(struct session *s, struct stream *to, const struct iovec *v, int n);
 /* A sign of life; never waits. None is needed while other bytes are on their way. */
 void send_pong(struct session *s, uint64_t seq);
 /* The same in the middle of a record: its rest is to come by that source. */
@@ -153,6 +156,15 @@ void send_pong_rest(struct session *s, unsigned source);
 void send_data(struct session *s, uint64_t transfer, uint64_t offset, const void *p, uint64_t n);
 /* The answer to the WAIT that x runs. */
 void send_reply(struct exec *x, CUresult r);
+
+/* ---- stripes.c ---- */
+/* Of the n bytes at p, the bulk of one DATA frame, has every second stripe sent by the second connection, if
+ * the mount takes them there and that is worth it. Then (true) the caller sends the frame, FRAME_STRIPED, with
+ * the others, and calls stripes_await; until that has returned the bytes are in use. */
+bool stripes_give(struct session *s, const void *p, uint64_t n);
+void stripes_await(void);
+/* Stripes from, from + 2, ... of n bytes at p into v; how many. */
+int stripes_pick(struct iovec *v, unsigned from, uint8_t *p, uint64_t n);
 
 /* ---- baton.c ---- */
 enum baton_state { BATON_FREE, BATON_HELD };

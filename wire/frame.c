@@ -29,7 +29,7 @@ static const struct kind {
 	[FRAME_PING] = {"PING", true, false, 0, 0, 0},
 	[FRAME_PONG] = {"PONG", false, true, 0, 0, 0},
 	[FRAME_REPLY] = {"REPLY", false, true, LIMIT_HEAD, LIMIT_REPLY, FRAME_MORE | FRAME_CHANGED},
-	[FRAME_DATA] = {"DATA", false, true, 0, LIMIT_REPLY, 0},
+	[FRAME_DATA] = {"DATA", false, true, 0, LIMIT_REPLY, FRAME_STRIPED},
 	[FRAME_UPCALL] = {"UPCALL", false, true, LIMIT_UPCALL - sizeof(struct frame),
 		LIMIT_UPCALL - sizeof(struct frame), 0},
 	[FRAME_OUTPUT] = {"OUTPUT", false, true, 0, LIMIT_UPCALL - sizeof(struct frame),

@@ -61,9 +61,10 @@ enum frame_kind {
 	                             * handle; answered by FRAME_KEPT */
 	FRAME_KEPT,                 /* of that token; call: not 0 when the mount has too many */
 	FRAME_DROP,                 /* the file with that token is closed */
-	/* both directions, once in a session */
-	FRAME_SECOND,               /* the daemon asks for a second connection; the server answers with the
-	                             * token that opens it (seq, ctx), 0: it has none to give */
+	/* both directions */
+	FRAME_SECOND,               /* seq: the daemon's word on a second connection (enum second_word); the
+	                             * server answers the first one with the token that opens it (seq, ctx),
+	                             * 0: it has none to give */
 	FRAME_KINDS
 };
 
@@ -77,8 +78,8 @@ enum frame_flags {
 	FRAME_ASIDE = 64,           /* may go ahead of records that wait behind a POST that is stuck in the
 	                             * driver: a WAIT of a thread that runs an UPCALL, and every exchange of
 	                             * memory used in place (wire/mirror.h) */
-	FRAME_STRIPED = 128,        /* record, set by the daemon: of its bulk every second STRIPE comes by the
-	                             * second connection */
+	FRAME_STRIPED = 128,        /* record, set by the daemon, and DATA: of its bulk every second STRIPE
+	                             * comes by the second connection */
 	FRAME_PACE = 16,            /* WAIT that asks nothing: its REPLY, without failures or deliveries, says
 	                             * that its turn has come */
 	FRAME_CHANGED = 8,          /* REPLY that may tell of work's end: memory used in place (wire/mirror.h)
@@ -132,6 +133,10 @@ struct share_token { uint64_t word[2]; };
  *   "total" int, "free" int, "pci_bus_id" text ("0000:00:06.0" or ""), "attributes" array of int or nil (nil:
  *   the driver gave an error), index = CUdevice_attribute, first element unused.
  * FRAME_BYE: an array [code int (a CUresult), text]. */
+
+/* What the daemon says of the second connection: it wants one, once; it is in place, so DATA may be striped;
+ * it has ended, so DATA is not to be any more. */
+enum second_word { SECOND_WANTED, SECOND_SERVES, SECOND_ENDS };
 
 /* A striped bulk: stripes 0, 2, 4, ... follow the header, stripes 1, 3, ... come by the second connection. */
 #define STRIPE ((uint64_t)256 << 10)

@@ -6,11 +6,14 @@
  *
  *     struct look l = look_begin(ns);
  *     while (!there())
- *             if (!look_on(&l))
+ *             if (look_on(&l))
+ *                     look_relax();
+ *             else
  *                     return sleep();
  *
  * Thread rule: any thread; a look is its thread's. */
 #pragma once
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -24,3 +27,12 @@ void look_again(struct look *l, uint64_t ns);
 void look_resume(struct look *l);
 /* Reads the clock. False: it is time to sleep. */
 bool look_on(struct look *l);
+/* A pause between two looks at memory. */
+static inline void look_relax(void)
+{
+#if defined(__x86_64__)
+	__builtin_ia32_pause();
+#else
+	atomic_signal_fence(memory_order_seq_cst);
+#endif
+}

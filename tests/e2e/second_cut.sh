@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# limit: 240
+# limit: 300
 # A relay that leaves a session's first connection alone, and does all kinds of things to the second: ahead
 # of its first byte the session goes on without it; in the middle of a copy the program gets an error within
 # 10 s, also where nothing passes and nobody is told; another program beside it does not notice. Where nothing
@@ -40,9 +40,9 @@ away()
 	address=$real
 }
 
-right() # HOW BYTES: the program notices nothing
+right() # HOW BYTES [back]: the program notices nothing
 {
-	through "$1" "$2" 2
+	through "$1" "$2" 2 "${@:3}"
 	run_program large </dev/null | grep -q over || fail "$1 after $2 bytes: a program fails"
 	[ "$(seconds)" = 1 ] || fail "$1 after $2 bytes: $(seconds) second connections"
 	away "$1 after $2"
@@ -53,14 +53,17 @@ right cut 0
 right reset 0
 right cut 39
 right swallow 20
+right cut 0 back
+right swallow 20 back
 
-wrong() # HOW BYTES [CONNECTIONS first]: the program gets an error
+wrong() # HOW BYTES [CONNECTIONS first|back]: the program gets an error
 {
-	local start tag=$1${3:-}
+	local start tag=$1${3:-}${4:-} way=to_device
+	[ "${4:-}" != back ] || way=to_host
 	through "$1" "$2" "${3:-2}" "${@:4}"
 	start_program "beside_$tag" steady
 	expect "beside_$tag" 20 working
-	start_program "$tag" waits to_device
+	start_program "$tag" waits $way
 	expect "$tag" 20 working
 	within 30 grep -q there "$work/relay.out" || fail "$1: so much did not pass by the connection"
 	start=$(now_ms)
@@ -80,3 +83,7 @@ wrong devour 50000001
 wrong swallow 150000001 1 first
 wrong swallow 115000001 2 first
 wrong devour 115000001 2 first
+# By the second one, from the server.
+wrong cut 40000001 2 back
+wrong reset 45000001 2 back
+wrong swallow 50000001 2 back

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # limit: 240
-# Large copies to the device by two connections, beside streams that host functions hold: every byte is
+# Large copies in both directions by two connections, beside streams that host functions hold: every byte is
 # right, and nothing waits for ever; the second connection is there when it was asked for, and only then: not
 # with a key, with compression, or through the file alone; where it does not open, or ends, all goes by the
 # first.
@@ -13,6 +13,14 @@ seconds() # how many second connections the daemon has
 {
 	cat "/proc/$(daemon)/task/"*/comm | grep -cx second
 }
+stripers() # how many sessions send stripes to the mount
+{
+	local s n=0
+	for s in $(pgrep -P "$server"); do
+		n=$((n + $(cat "/proc/$s/task/"*/comm 2>/dev/null | grep -cx stripes)))
+	done
+	echo $n
+}
 none_left() { [ "$(seconds)" = 0 ]; }
 
 copies() # NAME SECONDS
@@ -20,6 +28,7 @@ copies() # NAME SECONDS
 	start_program "$1" stripes
 	expect "$1" 40 right
 	[ "$(seconds)" = "$2" ] || fail "$1: $(seconds) second connections, not $2"
+	[ "$(stripers)" = "$2" ] || fail "$1: $(stripers) sessions send stripes, not $2"
 	tell "$1"
 	expect "$1" 40 over
 	wait "${pid[$1]}" || fail "$1 ended with $?"

@@ -196,6 +196,40 @@ START_TEST(test_silence)
 }
 END_TEST
 
+/* The peer takes what is sent, and says no more in the middle of a frame: that is an end, too. */
+START_TEST(test_left_off)
+{
+	const struct frame f = {.kind = FRAME_DATA, .ctx = 5, .bulk_len = 100000};
+	static uint8_t bytes[LIMIT_BATCH], taken[64 << 10];
+	uint64_t start = clock_ms(), seq = 0;
+	struct op *d = data(5, 0, f.bulk_len), *p = NULL;
+	int r = -EAGAIN;
+	put(&f, sizeof f);
+	put(bytes, 1000);
+	while (r == -EAGAIN && clock_ms() - start < 3 * TIME_DEAD) {
+		if (is_done(d) && (r = result(d)) == -EAGAIN) {
+			op_free(d);
+			d = data(5, 0, f.bulk_len);
+		}
+		if (p && is_done(p)) {
+			op_free(p);
+			p = NULL;
+		}
+		if (!p) {
+			size_t n = record(bytes, FRAME_POST, ++seq, LIMIT_BATCH - sizeof f - 4);
+			ck_assert_uint_le(n, LIMIT_BATCH);
+			p = post(seq, bytes, LIMIT_BATCH);
+		}
+		(void)!recv(peer, taken, sizeof taken, MSG_DONTWAIT);
+		usleep(20000);
+	}
+	check_result(d, -ETIMEDOUT);
+	ck_assert_uint_ge(clock_ms() - start, TIME_DEAD);
+	(void)result(p);
+	op_free(p);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *s = suite_create("relay_end");
@@ -209,6 +243,7 @@ int main(void)
 	tcase_add_loop_test(t, test_random_server, 0, 8);
 	tcase_add_test(t, test_park_is_bounded);
 	tcase_add_test(t, test_silence);
+	tcase_add_test(t, test_left_off);
 	suite_add_tcase(s, t);
 	tcase_add_test(plain, test_nobody_there);
 	suite_add_tcase(s, plain);

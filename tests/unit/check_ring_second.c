@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Large copies from shared memory by a second connection: a server that has one, none, or the wrong one, and
- * one that is lost in the middle of a copy or between two. Thread rule: main is the program's only thread. */
+/* Large copies from and to shared memory by a second connection: a server that has one, none, or the wrong
+ * one, and one that is lost in the middle of a copy or between two. Thread rule: main is the program's only thread. */
 #include "tests/unit/ring_server.h"
 #include "tests/unit/unit.h"
 
@@ -20,6 +20,14 @@ static int copy(unsigned i, uint32_t count, uint64_t *sum)
 	if (sum)
 		*sum += sum_of(r.bulk, r.bulk_len, 0);
 	return i % 4 ? channel_post(&r) : channel_wait(&r, 0, &a);
+}
+
+/* Waits until the daemon has said so of the second connection. */
+static bool said(enum second_word what)
+{
+	for (int i = 0; i < 2000 && word != what; i++)
+		usleep(5000);
+	return word == what;
 }
 
 /* Large copies go by two connections, or, when the server has no second one for us, by one. */
@@ -67,6 +75,7 @@ START_TEST(test_second_idle)
 	/* The daemon closes it when it has seen that. */
 	uint8_t byte;
 	ck_assert_int_eq(recv(second_peer, &byte, 1, 0), 0);
+	ck_assert(said(SECOND_ENDS));
 	unsigned before = striped;
 	for (unsigned i = 1; i <= 20; i++)
 		ck_assert_int_eq(copy(i, ++count, &sum), 0);
@@ -74,6 +83,99 @@ START_TEST(test_second_idle)
 	ck_assert_uint_eq(wrong, 0);
 	ck_assert_uint_eq(bulk_sum, sum);
 	ck_assert_uint_eq(striped, before);
+}
+END_TEST
+
+static void place(void *to, uint64_t offset, const void *p, size_t n)
+{
+	memcpy((uint8_t *)to + offset, p, n);
+}
+
+/* A copy of n bytes to the host: to where the mount puts them itself, by areas of slots, or by the file. */
+enum way { STRAIGHT, AREAS, FILE_READS, WAYS };
+static int fetch(enum way way, uint32_t count, size_t n)
+{
+	static uint8_t own[sizeof pattern];
+	uint8_t bytes[sizeof(struct frame) + sizeof(struct wish)];
+	struct wish w = {.thread = 1, .count = count, .data = n, .transfer = count};
+	uint8_t *to = way == STRAIGHT ? pinned : own;
+	uint64_t got = 0;
+	struct record r;
+	struct answer a;
+	int e;
+	memset(to, 0, n);
+	fill(&r, bytes, FRAME_WAIT, &w);
+	e = way == FILE_READS ? -ENOTSUP : channel_wait_data(&r, w.transfer, n,
+			way == STRAIGHT ? pinned_at : 0, place, to, &got, &a);
+	if (e == -ENOTSUP || e == -EAGAIN) {
+		e = e == -ENOTSUP ? channel_send(&r) : 0;
+		for (long k; got < n && !e; got += k > 0 ? (uint64_t)k : 0) {
+			k = channel_read_data(w.transfer, got, to + got,
+				n - got < LIMIT_REPLY ? n - got : LIMIT_REPLY);
+			e = k < 0 && k != -EAGAIN ? (int)k : 0;
+		}
+		e = e ? e : channel_await(r.seq, 0, &a);
+	}
+	wrong += !e && (got != n || memcmp(to, pattern, n));
+	return e;
+}
+
+/* Large copies from the device come by two connections as well, whichever way they take in the mount, beside
+ * large ones to it. */
+START_TEST(test_second_data)
+{
+	static const size_t sizes[] = {sizeof pattern, LIMIT_REPLY, STRIPE, STRIPE + 1, 2 * STRIPE,
+		5 * STRIPE + 77777, sizeof pattern - 1, 1};
+	uint32_t count = 0;
+	ring.spin_ns = _i >= WAYS ? 30000 : 0;
+	offer = OFFER_ONE;
+	ck_assert_int_eq(copy(1, ++count, NULL), 0);
+	ck_assert_int_eq(settle(++count), 0);
+	ck_assert(said(SECOND_SERVES));
+	stripes = true;
+	for (unsigned i = 0; i < 24; i++) {
+		if (i % 3 == 0)
+			ck_assert_int_eq(copy(2 * i + 2, ++count, NULL), 0);
+		ck_assert_int_eq(fetch((enum way)(_i % WAYS), ++count, sizes[i % 8]), 0);
+		memcpy(pinned, pattern, sizeof pattern);
+	}
+	ck_assert_int_eq(settle(++count), 0);
+	ck_assert_uint_eq(wrong, 0);
+	ck_assert(!cut_data);
+}
+END_TEST
+
+/* Data alone brings it, too. */
+START_TEST(test_second_data_asks)
+{
+	uint32_t count = 0;
+	offer = OFFER_ONE;
+	chunk = LIMIT_REPLY;
+	ck_assert_int_eq(fetch(AREAS, ++count, sizeof pattern), 0);
+	ck_assert(said(SECOND_SERVES));
+	ck_assert_uint_eq(wrong, 0);
+}
+END_TEST
+
+/* It is lost in the middle of such a copy: so is the session. */
+START_TEST(test_second_data_lost)
+{
+	uint32_t count = 0;
+	offer = OFFER_ONE;
+	ck_assert_int_eq(copy(1, ++count, NULL), 0);
+	ck_assert_int_eq(settle(++count), 0);
+	ck_assert(said(SECOND_SERVES));
+	stripes = cut_data = true;
+	ck_assert_int_eq(fetch((enum way)_i, ++count, sizeof pattern), -ECONNRESET);
+}
+END_TEST
+
+/* Stripes of a connection that there is not. */
+START_TEST(test_second_data_of_none)
+{
+	uint32_t count = 0;
+	stripes = true;
+	ck_assert_int_lt(fetch((enum way)_i, ++count, sizeof pattern), 0);
 }
 END_TEST
 
@@ -88,6 +190,10 @@ int main(void)
 	tcase_add_loop_test(t, test_second, 0, 6);
 	tcase_add_test(t, test_second_lost);
 	tcase_add_test(t, test_second_idle);
+	tcase_add_loop_test(t, test_second_data, 0, 2 * WAYS);
+	tcase_add_test(t, test_second_data_asks);
+	tcase_add_loop_test(t, test_second_data_lost, 0, WAYS);
+	tcase_add_loop_test(t, test_second_data_of_none, 0, WAYS);
 	suite_add_tcase(s, t);
 	return unit_run(s);
 }

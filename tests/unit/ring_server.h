@@ -14,12 +14,15 @@
 
 struct wish { uint32_t thread, count; uint64_t answer, data, transfer; };
 #define THREADS 6
-#define CHUNK 200000u
+static uint64_t chunk;                  /* of data, but for stripes */
 
 static int listener, peer, second_peer = -1;
 enum offer { OFFER_NONE, OFFER_WRONG, OFFER_ONE, OFFER_CUT };
 static enum offer offer;                /* what who asks for a second connection gets */
 static _Atomic unsigned striped;        /* records whose bulk came by both */
+static _Atomic enum second_word word;   /* the daemon's last one */
+static _Atomic bool stripes;            /* data goes by both; and the second one ends in the middle of it */
+static _Atomic bool cut_data;
 static const struct share_token token = {{0x0123456789abcdef, 0xfedcba9876543210}};
 static pthread_t server;
 static char address[64], folder[64];
@@ -60,13 +63,13 @@ static bool get_from(int fd, void *p, size_t n)
 }
 static bool get(void *p, size_t n) { return get_from(peer, p, n); }
 
-static void put(struct frame f, const void *body, size_t n)
+static void put_by(int fd, struct frame *f, const void *body, size_t n)
 {
-	struct iovec v[2] = {{&f, sizeof f}, {(void *)body, n}};
+	struct iovec v[2] = {{f, f ? sizeof *f : 0}, {(void *)body, n}};
 	struct msghdr m = {.msg_iov = v, .msg_iovlen = 2};
-	size_t left = sizeof f + n;
+	size_t left = v[0].iov_len + n;
 	while (left) {
-		ssize_t r = sendmsg(peer, &m, MSG_NOSIGNAL);
+		ssize_t r = sendmsg(fd, &m, MSG_NOSIGNAL);
 		if (r <= 0)
 			return;
 		left -= (size_t)r;
@@ -76,6 +79,23 @@ static void put(struct frame f, const void *body, size_t n)
 			v[i].iov_len -= part;
 			r -= (ssize_t)part;
 		}
+	}
+}
+static void put(struct frame f, const void *body, size_t n) { put_by(peer, &f, body, n); }
+
+/* n bytes of a transfer, from `at` on, of which every second stripe goes by the second connection. */
+static void put_striped(const struct wish *w, uint64_t at, uint64_t n)
+{
+	struct frame f = {.kind = FRAME_DATA, .flags = FRAME_STRIPED, .ctx = w->transfer, .seq = at,
+		.bulk_len = n};
+	for (uint64_t i = 0; i < n; i += STRIPE) {
+		size_t part = n - i < STRIPE ? n - i : STRIPE;
+		if (i / STRIPE % 2 == 0)
+			put_by(peer, i ? NULL : &f, pattern + at + i, part);
+		else if (cut_data && at)
+			shutdown(second_peer, SHUT_RDWR);
+		else
+			put_by(second_peer, NULL, pattern + at + i, part);
 	}
 }
 
@@ -106,9 +126,12 @@ static bool serve_record(const struct frame *f, uint32_t *count)
 			w.count != ++count[w.thread];
 	if (f->kind != FRAME_WAIT)
 		return true;
-	for (uint64_t at = 0; at < w.data; at += CHUNK) {
-		uint64_t n = w.data - at < CHUNK ? w.data - at : CHUNK;
-		put((struct frame){.kind = FRAME_DATA, .ctx = w.transfer, .seq = at, .bulk_len = n},
+	for (uint64_t at = 0, most = stripes ? LIMIT_REPLY : chunk; at < w.data; at += most) {
+		uint64_t n = w.data - at < most ? w.data - at : most;
+		if (stripes)
+			put_striped(&w, at, n);
+		else
+			put((struct frame){.kind = FRAME_DATA, .ctx = w.transfer, .seq = at, .bulk_len = n},
 				pattern + at, n);
 	}
 	put((struct frame){.kind = FRAME_REPLY, .seq = f->seq, .head_len = 1, .bulk_len = w.answer},
@@ -146,8 +169,10 @@ static void *server_main(void *unused)
 	while (get(&f, sizeof f)) {
 		if (f.kind == FRAME_PING)
 			put((struct frame){.kind = FRAME_PONG, .seq = f.seq}, NULL, 0);
-		else if (f.kind == FRAME_SECOND)
+		else if (f.kind == FRAME_SECOND && (word = f.seq) == SECOND_WANTED)
 			meet_second();
+		else if (f.kind == FRAME_SECOND)
+			continue;
 		else if (!serve_record(&f, count))
 			break;
 	}
@@ -164,6 +189,9 @@ static void setup(void)
 	for (size_t i = 0; i < sizeof pattern; i++)
 		pattern[i] = (uint8_t)(i * 31 >> 3);
 	records = markers = bulk_sum = wrong = striped = 0;
+	word = SECOND_WANTED;
+	stripes = cut_data = false;
+	chunk = 200000;
 	offer = OFFER_NONE;
 	listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	ck_assert(!bind(listener, (struct sockaddr *)&a, sizeof a) && !listen(listener, 1) &&

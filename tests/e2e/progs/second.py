@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""second.py PORT HOW BYTES [first]: a relay to the server at PORT that does to second connections
+"""second.py PORT HOW BYTES [first|back]: a relay to the server at PORT that does to second connections
 (wire/frame.h), or to the one of sessions' first ones that comes so far, what HOW says, once BYTES of one have
-passed: "pass", "cut" (both ends are closed), "reset" (the mount's end is reset), "swallow" (nothing passes to
-the server any more, and nobody is told), "devour" (the same, but all that comes is taken). Prints its own
+passed to the server, or, with "back", to the mount:
+"pass", "cut" (both ends are closed), "reset" (the mount's end is reset), "swallow" (nothing passes in
+that direction any more, and nobody is told), "devour" (the same, but all that comes is taken). Prints its own
 port, "second" for each second connection, and "there" when BYTES of one have passed; ends after ten minutes
 at the latest."""
 import socket
@@ -16,6 +17,7 @@ from wire import MONITOR, SECOND
 
 
 FIRST = sys.argv[4:] == ["first"]
+BACK = sys.argv[4:] == ["back"]
 once = threading.Semaphore(1)
 
 
@@ -53,24 +55,21 @@ def connection(client, port, how, most):
     if second:
         print("second", flush=True)
 
-    def back():
-        pump(server, client, 1 << 62, "")
+    chosen = len(start) == 24 and not start[5] & MONITOR if FIRST else second
+    limit = most if chosen and how != "pass" else 1 << 62
+
+    def one_way(source, sink, limit):
+        if pump(source, sink, limit, how) and how == "reset":
+            client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            client.close()
         for s in (client, server):
             try:
                 s.shutdown(socket.SHUT_RDWR)
             except OSError:
                 pass
 
-    threading.Thread(target=back, daemon=True).start()
-    chosen = len(start) == 24 and not start[5] & MONITOR if FIRST else second
-    if pump(client, server, most if chosen and how != "pass" else 1 << 62, how) and how == "reset":
-        client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-        client.close()
-    for s in (client, server):
-        try:
-            s.shutdown(socket.SHUT_RDWR)
-        except OSError:
-            pass
+    threading.Thread(target=one_way, args=(server, client, limit if BACK else 1 << 62), daemon=True).start()
+    one_way(client, server, 1 << 62 if BACK else limit)
 
 
 def main():
