@@ -159,8 +159,8 @@ void send_reply(struct exec *x, CUresult r);
 
 /* ---- stripes.c ---- */
 /* Of the n bytes at p, the bulk of one DATA frame, has every second stripe sent by the second connection, if
- * the mount takes them there and that is worth it. Then (true) the caller sends the frame, FRAME_STRIPED, with
- * the others, and calls stripes_await; until that has returned the bytes are in use. */
+ * the mount takes them there and that is worth it. Then (true) the caller sends the frame, FRAME_STRIPED,
+ * with the others, and calls stripes_await; until that has returned the bytes are in use. */
 bool stripes_give(struct session *s, const void *p, uint64_t n);
 void stripes_await(void);
 /* Stripes from, from + 2, ... of n bytes at p into v; how many. */
