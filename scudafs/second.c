@@ -2,10 +2,10 @@
 /* A session's second connection. One connection is as fast as the processor that sends into it, so every
  * second stripe of a large copy (FRAME_STRIPED) may go by another one, which a thread of its own fills: here,
  * of copies to the device, and in the server of those to the host, which the session's thread receives
- * (receive.c). That is worth a thread where large copies have gone at a GB/s and more, which says that neither
- * the link nor a want of processors holds them up; then the server is asked for a second connection, once,
- * and told when it is in place. Where there comes none, or it ends while nothing is on its way, all goes by
- * the first.
+ * (receive.c). That is worth a thread where large copies have gone at a GB/s and more, which says that
+ * neither the link nor a want of processors holds them up; then the server is asked for a second connection,
+ * once, and told when it is in place. Where there comes none, or it ends while nothing is on its way, all
+ * goes by the first.
  *
  * Thread rule: see relay_state.h. The thread writes to the stream, others ask the kernel about it under the
  * lock; it is started, and waited for, by the session's thread, so the relay outlives it. */
@@ -254,8 +254,8 @@ static void over(struct relay *r, struct stream *s, int e)
 		return;
 	if (!t->left && !t->queue.head && !ioctl(stream_fd(s), SIOCOUTQ, &left) && !left) {
 		log_info("session %u: the second connection has ended: %s", r->id, strerror(e));
-		/* By its end, or where that does not come through any more, by a word the server knows that it
-		 * is not to send here. */
+		/* By its end, or where that does not come through any more, by a word the server knows that
+		 * it is not to send here. */
 		shutdown(stream_fd(s), SHUT_WR);
 		if (!say(r, SECOND_ENDS))
 			relay_wake(r);

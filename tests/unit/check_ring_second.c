@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Large copies from and to shared memory by a second connection: a server that has one, none, or the wrong
- * one; one that is lost in the middle of a copy or between two. Thread rule: main is the program's only thread. */
+ * one; one that is lost in the middle of a copy or between two. Thread rule: main is the program's only
+ * thread. */
 #include "tests/unit/ring_server.h"
 #include "tests/unit/unit.h"
 
