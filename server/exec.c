@@ -49,17 +49,18 @@ void *exec_alloc(struct exec *x, size_t n)
 	cap = n > ARENA_KEPT ? n : ARENA_KEPT;
 	if (total + cap > ARENA_MOST + ARENA_KEPT)
 		return NULL;
-	a = malloc(sizeof *a + cap);
+	a = calloc(1, sizeof *a + cap); /* large memory is new pages, which are zeros already */
 	if (!a)
 		return NULL;
-	*a = (struct arena){.used = n, .cap = cap};
+	a->used = n;
+	a->cap = cap;
 	if (x->arena) {
 		a->next = x->arena->next;
 		x->arena->next = a;
 	} else {
 		x->arena = a;
 	}
-	return memset(a->bytes, 0, n);
+	return a->bytes;
 }
 
 static void arena_clear(struct exec *x)

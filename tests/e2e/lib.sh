@@ -232,6 +232,22 @@ foreign=(env)
 	foreign+=(LD_PRELOAD="$SCUDAFS_TEST_PRELOAD"
 		ASAN_OPTIONS="${ASAN_OPTIONS:+$ASAN_OPTIONS:}detect_leaks=0")
 
+# with_library FILE COMMAND...: what COMMAND starts of ours has the library loaded first, but for a sanitizer,
+# which has to come before all. Not so the tools that COMMAND uses: under a sanitizer each of these would be
+# one more process that it looks into.
+with_library()
+{
+	local name dir=$work/with-${1##*/} bin=$bin
+	mkdir -p "$dir"
+	for name in scudafs scuda-server; do
+		printf '#!/bin/sh\nLD_PRELOAD=%s exec %s "$@"\n' \
+			"${SCUDAFS_TEST_PRELOAD:+$SCUDAFS_TEST_PRELOAD:}$1" "$bin/$name" >"$dir/$name"
+		chmod 755 "$dir/$name"
+	done
+	bin=$dir
+	"${@:2}"
+}
+
 run_program() # NAME [ARGUMENT...]: to its end, at most a minute
 {
 	at_most 60 "$bin/scudafs" run --mount "$mnt" -- "$progs/$1" "${@:2}"

@@ -37,11 +37,8 @@ if command -v ${CC:-gcc} >/dev/null; then
 	C
 	${CC:-gcc} -shared -fPIC -o "$small_buffers" "$work/buffers.c" -ldl ||
 		fail "the small buffers do not compile"
-	export LD_PRELOAD=${SCUDAFS_TEST_PRELOAD:+$SCUDAFS_TEST_PRELOAD:}$small_buffers \
-		# a sanitizer has to come first
-	start_server
-	start_mount
-	unset LD_PRELOAD
+	with_library "$small_buffers" start_server
+	with_library "$small_buffers" start_mount
 else
 	start_server
 	start_mount

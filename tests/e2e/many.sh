@@ -40,7 +40,7 @@ same_descriptors()
 }
 within 5 same_descriptors || fail "open files: $before before, $(descriptors) after"
 # A sanitizer keeps what was freed.
-[ "$slow" -gt 1 ] || [ $(($(kib) - memory)) -le 512 ] || fail "the server grew from $memory to $(kib) KiB"
+[ -n "$sanitizer" ] || [ $(($(kib) - memory)) -le 512 ] || fail "the server grew from $memory to $(kib) KiB"
 [ "$(ls "/proc/$(daemon)/task" | wc -l)" -le $((threads + 20)) ] ||
 	fail "the daemon has $(ls "/proc/$(daemon)/task" | wc -l) threads"
 [ -z "$(pgrep -P "$server" -r Z)" ] || fail "the server has unreaped sessions"
