@@ -3,6 +3,8 @@
 #include "tests/unit/ring_server.h"
 #include "tests/unit/unit.h"
 
+static unsigned forks;
+
 /* Pinned memory comes and goes: what is given back is there again, and in one piece. */
 START_TEST(test_arena)
 {

@@ -18,6 +18,7 @@ static uint64_t exchange(uint32_t thread, unsigned rounds)
 			sizeof pattern};
 	uint8_t bytes[sizeof(struct frame) + sizeof(struct wish)], *own = malloc(sizeof pattern), *to = own;
 	uint64_t to_at = 0;
+	unsigned forks = 0;
 	uint8_t *seen = arena_alloc(sizeof pattern, &to_at, &forks);
 	uint64_t sum = 0;
 	unsigned seed = thread;
@@ -71,7 +72,8 @@ static uint64_t exchange(uint32_t thread, unsigned rounds)
 		if (r.bulk_len)
 			sum += sum_of(r.bulk, r.bulk_len, 0);
 	}
-	arena_free(seen, sizeof pattern, to_at, forks);
+	if (seen)
+		arena_free(seen, sizeof pattern, to_at, forks);
 	free(own);
 	return e ? UINT64_MAX : sum;
 }

@@ -41,7 +41,6 @@ static int one_madvise(void *p, size_t n, int what)
 	return what == MADV_DONTFORK ? 0 : madvise(p, n, what);
 }
 
-static unsigned forks;
 static long fake_syscall(long number, ...);
 #define syscall fake_syscall
 #include "devshim/node.c"

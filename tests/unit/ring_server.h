@@ -30,6 +30,7 @@ static _Atomic uint64_t records, markers, bulk_sum, wrong;
 static uint8_t pattern[6 << 20];
 static uint8_t *pinned;                 /* the same, where the mount sees it, at `pinned_at` */
 static uint64_t pinned_at;
+static unsigned pinned_forks;
 
 /* Bytes in another order have another sum. A sanitizer that is asked about each of them takes minutes. */
 __attribute__((noinline, no_sanitize("thread")))
@@ -216,7 +217,7 @@ static void setup(void)
 	close(fd);
 	ck_assert_int_eq(channel_open(path), 0);
 	ck_assert(ring_is_open());
-	pinned = arena_alloc(sizeof pattern, &pinned_at, &forks);
+	pinned = arena_alloc(sizeof pattern, &pinned_at, &pinned_forks);
 	ck_assert_ptr_nonnull(pinned);
 	memcpy(pinned, pattern, sizeof pattern);
 }
@@ -224,7 +225,7 @@ static void setup(void)
 static void teardown(void)
 {
 	char command[128];
-	arena_free(pinned, sizeof pattern, pinned_at, forks);
+	arena_free(pinned, sizeof pattern, pinned_at, pinned_forks);
 	channel_close();
 	relay_close(relay);
 	pthread_join(server, NULL);
