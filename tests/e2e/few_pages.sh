@@ -6,7 +6,6 @@
 # that a program shares with its mount: no program and no daemon dies, all that they compute is right.
 . "$(dirname "$0")/lib.sh"
 requires mount root unshare ${CC:-gcc}
-unsanitized "it would have to be loaded ahead of what stands in here"
 apart --mount
 cat >"$work/stand_in.c" <<'END'
 #define _GNU_SOURCE
@@ -52,7 +51,6 @@ small() # WHICH SIZE: a mount with a small memory of that kind
 	mount -t tmpfs -o "size=$2" small "$work/small" || skip "no tmpfs"
 	at_exit umount -l "$work/small"
 	export SMALL_FOLDER=$work/small SMALL_WHICH=$1
-	export LD_PRELOAD=$work/stand_in.so
 	start_mount -o "key=$work/alice"
 }
 used() # KiB of the small memory
@@ -68,32 +66,35 @@ large() # TAG
 	tell "$1"
 	expect "$1" 60 over
 	[ -n "$(daemon)" ] || fail "$1: the daemon is gone"
-	unset LD_PRELOAD
 	stop_mount
 	umount "$work/small"
 }
-# Too little for what is pinned; for data from the device, too; for anything; for the ring itself.
-small scudafs-arena 14m
-large pinned 1024
-small scudafs-arena 3m
-large sinks 1024
-small scudafs-arena 64k
-large nothing 0
-small scudafs-channel 1m
-large ring 0
-# A program that gives back pages which the mount is about to send, or to receive into, when there are no
-# others: its session ends, the mount serves others.
-for way in to from; do
+with_small_memories()
+{
+	local way
+	# Too little for what is pinned; for data from the device, too; for anything; for the ring itself.
 	small scudafs-arena 14m
-	run_program holes "$work/small" $way >"$work/holes.out" 2>&1 ||
-		fail "holes $way: $(cat "$work/holes.out")"
-	contains "$work/holes.out" refused || fail "holes $way: $(cat "$work/holes.out")"
-	[ -n "$(daemon)" ] || fail "holes $way: the daemon is gone: $(tail -n 3 "$work/daemon.log")"
-	contains "$work/daemon.log" 'is missing' || fail "holes $way: no line tells of it"
-	rm -f "$work/small"/*
-	run_program small | grep -q right || fail "holes $way: no service afterwards"
-	: >"$work/daemon.log"
-	unset LD_PRELOAD
-	stop_mount
-	umount "$work/small"
-done
+	large pinned 1024
+	small scudafs-arena 3m
+	large sinks 1024
+	small scudafs-arena 64k
+	large nothing 0
+	small scudafs-channel 1m
+	large ring 0
+	# A program that gives back pages which the mount is about to send, or to receive into, when there are
+	# no others: its session ends, the mount serves others.
+	for way in to from; do
+		small scudafs-arena 14m
+		run_program holes "$work/small" $way >"$work/holes.out" 2>&1 ||
+			fail "holes $way: $(cat "$work/holes.out")"
+		contains "$work/holes.out" refused || fail "holes $way: $(cat "$work/holes.out")"
+		[ -n "$(daemon)" ] || fail "holes $way: the daemon is gone: $(tail -n 3 "$work/daemon.log")"
+		contains "$work/daemon.log" 'is missing' || fail "holes $way: no line tells of it"
+		rm -f "$work/small"/*
+		run_program small | grep -q right || fail "holes $way: no service afterwards"
+		: >"$work/daemon.log"
+		stop_mount
+		umount "$work/small"
+	done
+}
+with_library "$work/stand_in.so" with_small_memories
