@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copies from memory that may not be read yet, and to memory that may not be written yet: the handler of
  * SIGSEGV opens it page by page, as a garbage collector's does. "bad BYTES to|from": there is no handler,
- * and the program ends by the signal. One thread. */
+ * and the program ends by the signal. One thread, but the handler runs on each that copies. */
 #include <signal.h>
 #include <sys/mman.h>
 #include "prog.h"
 
 #define SIZE ((size_t)4 << 20)
 static uint8_t *buffer, back[SIZE];
-static volatile int faults;
+static _Atomic int faults;
 
 static void on_fault(int sig, siginfo_t *info, void *context)
 {
