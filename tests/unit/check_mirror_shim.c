@@ -3,6 +3,8 @@
  * side wrote reaches the other, bytes that both have of one block stay as either wrote them, and an answer
  * that names other memory ends the session and writes nothing. */
 #include "devshim/mirror.c"
+#include "devshim/mirror_list.c"
+#include "devshim/mirror_look.c"
 #include "devshim/watch.c"
 #include "tests/unit/unit.h"
 #include <stdio.h>
@@ -215,9 +217,9 @@ START_TEST(past_the_limit)
 	m.size = SIZE_MAX;
 	ck_assert_int_eq(add(&m), CUDA_ERROR_OUT_OF_MEMORY);
 	m.size = 4096;
-	bytes = LIMIT_MIRROR - 4095;
+	mirrors.bytes = LIMIT_MIRROR - 4095;
 	ck_assert_int_eq(add(&m), CUDA_ERROR_OUT_OF_MEMORY);
-	bytes--;
+	mirrors.bytes--;
 	ck_assert_int_eq(add(&m), CUDA_SUCCESS);
 }
 END_TEST
