@@ -96,22 +96,23 @@ void second_measure(struct relay *r, bool idle)
 void second_heard(struct relay *r, size_t n)
 {
 	struct second *t = &r->second;
-	uint64_t now, gap;
-	if (n < LIMIT_REPLY || t->state != SECOND_NONE)
+	if (n < LIMIT_REPLY || t->wish == CONNECTIONS_ONE)
 		return;
-	now = clock_us();
-	gap = now - t->heard_at;
+	uint64_t now = clock_us(), gap = now - t->heard_at;
 	t->heard += n;
 	t->heard_busy += gap < GAP_MOST ? gap : GAP_MOST;
 	t->heard_at = now;
-	if (t->heard < WINDOW && t->wish != CONNECTIONS_TWO)
+	bool always = t->wish == CONNECTIONS_TWO;
+	if (t->heard < WINDOW && !always)
+		return;
+	bool fast = spin_cpus() >= CPUS_LEAST && t->heard >= t->heard_busy * FAST;
+	t->heard = t->heard_busy = 0;
+	if (!fast && !always)
 		return;
 	pthread_mutex_lock(&r->lock);
-	bool fast = spin_cpus() >= CPUS_LEAST && t->heard >= t->heard_busy * FAST;
-	if ((fast || t->wish == CONNECTIONS_TWO) && may_ask(r))
+	if (may_ask(r))
 		ask(r);
 	pthread_mutex_unlock(&r->lock);
-	t->heard = t->heard_busy = 0;
 }
 
 void second_wake(struct relay *r)

@@ -168,6 +168,8 @@ static int connect_as(const char *address, const struct key *key, unsigned flags
 			close(fd);
 		r = s ? begin(s, key, flags, second, deadline, &reason) : -ENOMEM;
 	}
+	if (second && r == -EACCES)
+		reason = "the server expects none, or expects it no more";
 	if (why)
 		*why = r && !reason ? failure_meaning(r) : reason;
 	if (r) {
