@@ -6,6 +6,7 @@
 # an error as soon as ever.
 . "$(dirname "$0")/lib.sh"
 requires mount ${CC:-gcc}
+[ "$sanitizer" != tsan ] || unsanitized "it knows no waits by another clock (wire/deadline.h)"
 cat >"$work/clock.c" <<'END'
 #define _GNU_SOURCE
 #include <dlfcn.h>
