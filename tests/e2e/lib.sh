@@ -278,9 +278,15 @@ said()
 	contains "$work/$1.out" "$2"
 }
 
+heard() # TAG WORD: it has said that, or never will
+{
+	said "$1" "$2" || gone "${pid[$1]}"
+}
+
 expect() # TAG SECONDS WORD
 {
-	within "$2" said "$1" "$3" ||
+	within "$2" heard "$1" "$3"
+	said "$1" "$3" ||
 		fail "$1 did not say '$3' within $2 s: $(cat "$work/$1.out" "$work/$1.err")"
 }
 
