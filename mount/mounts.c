@@ -17,8 +17,9 @@
 #include <unistd.h>
 #include "mount/command.h"
 #include "wire/deadline.h"
+#include "wire/limits.h"
 
-#define ANSWER_SECONDS 3 /* seconds for a daemon, which answers from what it has */
+#define ANSWER_SECONDS (TIMES * 3) /* seconds for a daemon, which answers from what it has */
 
 /* Calls visit for each scudafs mount until it returns true. getmntent undoes the octal escapes of the paths.
  */

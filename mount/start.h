@@ -5,7 +5,9 @@
 #include <sys/types.h>
 #include "mount/options.h"
 
-#define START_SECONDS 5 /* a mount is usable after this time, or has failed */
+#include "wire/limits.h"
+
+#define START_SECONDS (TIMES * 5) /* a mount is usable after this time, or has failed */
 
 /* Checks the folder: it exists, is a folder, holds no live mount of ours; a dead one is taken away. Returns
  * 0, or EXIT_* after it told why. */

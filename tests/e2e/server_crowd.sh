@@ -30,8 +30,8 @@ done
 stop "$flood" 2>/dev/null
 
 # The same with a right preamble and nothing behind it: held, and then two hundred new ones, for longer than
-# one is young (wire/limits.h; four times as long with the thread sanitizer). One from another address stays its
-# ten seconds.
+# one is young (wire/limits.h; four times as long with the thread sanitizer). One from another address stays
+# its ten seconds.
 times=1
 [ "$sanitizer" != tsan ] || times=4
 silent() # FLAGS: says "there" when 200 are there
