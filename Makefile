@@ -23,7 +23,7 @@ codec   := $(addprefix $(B)/obj/wire/,msg.o frame.o log.o)
 wire    := $(call objects,wire)
 # What the shim and the software device share: the runtime's private tables, error texts, cuGetProcAddress,
 # CUDA_VISIBLE_DEVICES.
-tables  := $(addprefix $(B)/obj/devshim/,tables.o errors.o procs.o visible.o \
+tables  := $(addprefix $(B)/obj/devshim/,tables.o compiled.o errors.o procs.o visible.o \
 	$(if $(filter no,$(HANDSHAKE)),,handshake.o))
 simd    := $(addprefix $(B)/obj/server/soft/handlers.,sse2.o avx2.o avx512.o)
 shim    := $(filter-out $(addprefix $(B)/obj/devshim/,handshake.o tables.o),$(call objects,devshim))
@@ -41,7 +41,7 @@ $(B)/lib/libcuda.so.1: LIBS = -lpthread
 $(B)/lib/libnvidia-ml.so.1: $(B)/obj/shim.nvml.o $(B)/obj/devshim/count.o $(codec) \
 	$(call gen_nvml,entry calls names)
 soft    := $(filter-out $(B)/obj/server/soft/handlers.o,$(call objects,server/soft)) $(simd) $(tables) \
-	$(B)/obj/wire/log.o \
+	$(addprefix $(B)/obj/wire/,log.o digest.o) \
 	$(call gen,soft procs)
 $(B)/lib/libscuda-soft.so: $(soft)
 $(B)/bin/scuda-softcheck: $(call objects,server/soft/softcheck) $(soft)

@@ -14,6 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "devshim/compiled.h"
 #include "wire/cuda.h"
 #include "wire/image.h"
 #include "wire/log.h"
@@ -53,6 +54,7 @@ UNKNOWN(integrity, TWENTY)
 UNKNOWN(ctx_id, NINETY)
 UNKNOWN(func, NINETY)
 UNKNOWN(lt_list, TWENTY)
+UNKNOWN(compiled, TWENTY)
 
 /* ---- the runtime's own interface */
 
@@ -377,6 +379,11 @@ static CUresult lt_list_get(void **list, size_t *n)
 
 static word lt_list[16] = {SIZE(16), [4] = lt_list_get};
 
+/* ---- what NVRTC and nvJitLink compiled before */
+
+static word compiled[16] = {SIZE(16), compiled_key, compiled_forget, compiled_find, compiled_keep,
+	[6] = compiled_free};
+
 /* ---- the tables by name. Those without one are a driver's, too; that they are missing here all callers take
  * well, with the code that is seen of it. What no driver knows is an invalid value. */
 
@@ -391,7 +398,7 @@ static const struct { const char *id; const word *table; } tables[] = {
 	{"\x6e\x16\x3f\xbe\xb9\x58\x44\x4d\x83\x5c\xe1\x82\xaf\xf1\x99\x1e", func},
 	{"\x17\x34\xdc\x26\x80\x0d\x47\x45\x87\x26\xc0\xf1\xe7\xdd\x8b\xca", lt_list},
 	{"\xf8\xcf\xf9\x51\x21\x46\x8b\x4e\xb9\xe2\xfb\x46\x9e\x7c\x0d\xd9", NULL}, /* what cudart may skip */
-	{"\xda\x91\x51\xd3\x3a\xe6\xcc\x41\xa5\xc0\x4f\x26\xd5\x33\xe3\x28", NULL}, /* NVRTC's cache */
+	{"\xda\x91\x51\xd3\x3a\xe6\xcc\x41\xa5\xc0\x4f\x26\xd5\x33\xe3\x28", compiled},
 	{"\x2c\x8e\x0a\xd8\x07\x10\xab\x4e\x90\xdd\x54\x71\x9f\xe5\xf7\x4b", NULL}, /* CUPTI */
 };
 
@@ -412,6 +419,7 @@ __attribute__((constructor)) static void fill_tables(void)
 	fill(ctx_id, ctx_id_slots);
 	fill(func, func_slots);
 	fill(lt_list, lt_list_slots);
+	fill(compiled, compiled_slots);
 }
 
 static void tell_refused(const uint8_t id[16])

@@ -31,7 +31,7 @@ sanitizer=${SCUDAFS_TEST_SANITIZER:-} # asan or tsan, where all is built with it
 options=${SCUDAFS_TEST_CONNECTIONS:+,connections=$SCUDAFS_TEST_CONNECTIONS}
 options+=${SCUDAFS_TEST_CHANNEL:+,channel=$SCUDAFS_TEST_CHANNEL}
 two=$(case $options in *connections=2*) echo two ;; esac)
-export XDG_CACHE_HOME=$work/cache-home
+export XDG_CACHE_HOME=$work/cache-home CUDA_CACHE_PATH=$work/compute-cache
 unset CACHE_DIRECTORY SCUDAFS_MOUNT SCUDAFS_SERVER CUDA_VISIBLE_DEVICES LD_LIBRARY_PATH
 
 hooks=()

@@ -129,6 +129,26 @@ static void files(void)
 	STEP(cuGraphDestroy(graph));
 }
 
+/* The table by which compilers keep what they compiled: a name, its end, looking and keeping. */
+static void compiled(void)
+{
+	static const char name[] = "\xda\x91\x51\xd3\x3a\xe6\xcc\x41\xa5\xc0\x4f\x26\xd5\x33\xe3\x28";
+	const void *const *table;
+	void *key, *data;
+	uint32_t n = 0;
+	CUuuid id;
+
+	memcpy(id.bytes, name, sizeof id.bytes);
+	STEP(cuGetExportTable((const void **)&table, &id));
+	STEP(((CUresult (*)(void **, int, const void *, size_t, const char *, const char *))table[1])(
+		&key, 1, "in", 2, "", ""));
+	STEP(((CUresult (*)(void *, void *, const void *, uint32_t))table[4])(key, NULL, "out", 3));
+	STEP(((CUresult (*)(void *, void *, void **, uint32_t *))table[3])(key, NULL, &data, &n));
+	REQUIRE(n == 3 && !memcmp(data, "out", n));
+	STEP(((CUresult (*)(void *))table[6])(data));
+	STEP(((CUresult (*)(void *))table[2])(key));
+}
+
 #define ASK(name) ((__typeof__(&(name)))dlsym(nvml, #name))
 
 static void monitor(void)
@@ -164,6 +184,7 @@ static void *cancelled(void *unused)
 	beside_a_child();
 	work(s);
 	files();
+	compiled();
 	monitor();
 	STEP(cuStreamDestroy_v2(s));
 	STEP(cuDevicePrimaryCtxRelease_v2(prog_device));

@@ -6,7 +6,7 @@
 #include "wire/cuda.h"
 
 static const char context[] = "\x21\x31\x8c\x60\x97\x14\x32\x48\x8c\xa6\x41\xff\x73\x24\xc8\xf2";
-static const char cache[] = "\xda\x91\x51\xd3\x3a\xe6\xcc\x41\xa5\xc0\x4f\x26\xd5\x33\xe3\x28";
+static const char profiler[] = "\x2c\x8e\x0a\xd8\x07\x10\xab\x4e\x90\xdd\x54\x71\x9f\xe5\xf7\x4b";
 
 int main(void)
 {
@@ -29,7 +29,7 @@ int main(void)
 	id.bytes[15] = 'x';
 	printf("another answers %d\n", (int)cuGetExportTable(&table, &id));
 	for (int i = 0; i < 16; i++)
-		id.bytes[i] = cache[i];
-	printf("the compiler's cache answers %d\n", (int)cuGetExportTable(&table, &id));
+		id.bytes[i] = profiler[i];
+	printf("the profiler's answers %d\n", (int)cuGetExportTable(&table, &id));
 	return 0;
 }
