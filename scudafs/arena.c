@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The memory is a sealed, sparse memfd. The program may change the bytes at any time, also while they are
- * being sent: nobody looks at them here, and what it does to them it does to its own copy alone.
+ * being sent, or taken by a server that it is lent to (lend.c): nobody looks at them here, and what it does
+ * to them it does to its own copy alone.
  *
  * Thread rule: arena.h. */
 #include "scudafs/arena.h"
@@ -19,6 +20,7 @@ struct arena {
 	struct ring_control *control;
 	struct guard *guard;
 	int fd;
+	bool keeps;
 	uint64_t taken, sent;
 	struct stretch { struct arena *of; bool done; } stretch[RING_BULKS];
 	_Atomic uint64_t seen;          /* `given` when the last arena_take found no more */
@@ -52,16 +54,20 @@ void arena_destroy(struct arena *a)
 	guard_drop(a->guard);
 	if (a->memory != MAP_FAILED)
 		munmap(a->memory, LIMIT_ARENA);
+	a->keeps = false;
 	arena_close_fd(a);
 	free(a);
 }
 
 int arena_fd(const struct arena *a) { return a->fd; }
 
+void arena_keep_fd(struct arena *a) { a->keeps = true; }
+
 void arena_close_fd(struct arena *a)
 {
-	if (a->fd >= 0)
-		close(a->fd);
+	if (a->fd < 0 || a->keeps)
+		return;
+	close(a->fd);
 	a->fd = -1;
 }
 
@@ -82,8 +88,9 @@ void arena_look_again(struct arena *a)
 	atomic_store_explicit(&a->seen, a->taken, memory_order_relaxed);
 }
 
-/* The last reference to a stretch goes when its bytes have been sent, or with the session. By two connections
- * they may go in another order; what is told is how many are sent without a gap. */
+/* The last reference to a stretch goes when its bytes have been sent, or the server has taken them, or with
+ * the session. By two connections they may go in another order; what is told is how many are sent without a
+ * gap. */
 static void stretch_sent(void *arg)
 {
 	struct stretch *s = arg;
@@ -130,3 +137,4 @@ uint64_t arena_sent(const struct arena *a) { return a->sent; }
 bool arena_is_broken(const struct arena *a) { return guard_is_broken(a->guard); }
 
 uint8_t *arena_at(const struct arena *a, uint64_t at) { return a->memory + at; }
+uint64_t arena_place(const struct arena *a, const uint8_t *p) { return (uint64_t)(p - a->memory); }

@@ -14,8 +14,10 @@ struct arena;
 struct arena *arena_create(uint8_t *ring);
 /* No buffer of arena_take may be left. */
 void arena_destroy(struct arena *a);
-/* The descriptor for the program, which is closed when the program has it. */
+/* The descriptor for the program, which is closed when the program has it, unless it is kept for the
+ * server. */
 int arena_fd(const struct arena *a);
+void arena_keep_fd(struct arena *a);
 void arena_close_fd(struct arena *a);
 
 /* Has a stretch been named since arena_take found none? Without the lock. */
@@ -31,5 +33,7 @@ const char *arena_take(struct arena *a, uint64_t *last, struct buffer **bytes);
 bool arena_is_broken(const struct arena *a);
 /* Where its byte `at`, which is inside, is. */
 uint8_t *arena_at(const struct arena *a, uint64_t at);
+/* The other way round. */
+uint64_t arena_place(const struct arena *a, const uint8_t *p);
 /* How many have been sent. */
 uint64_t arena_sent(const struct arena *a);

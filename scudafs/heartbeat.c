@@ -70,10 +70,20 @@ static void check_stall(struct relay *r, uint64_t now, struct answers *a)
 	}
 }
 
+static void check_lent(struct relay *r, uint64_t now, struct answers *a)
+{
+	if (r->error || !lend_is_overdue(r, now))
+		return;
+	log_warning("session %u: %s has not taken what it was lent, and answers what follows it", r->id,
+		r->address);
+	relay_fail(r, EPROTO, a);
+}
+
 void heartbeat_keep(struct relay *r, uint64_t now, struct answers *a)
 {
 	keep_alive(r, now, a);
 	check_stall(r, now, a);
+	check_lent(r, now, a);
 }
 
 int heartbeat_next(const struct relay *r, uint64_t now)

@@ -35,6 +35,7 @@ bool outbound_answered(struct relay *r, uint64_t seq)
 	for (unsigned i = 0; i < r->waiting_count; i++)
 		if (r->waiting[i] == seq) {
 			r->waiting[i] = r->waiting[--r->waiting_count];
+			lend_answered(r, seq);
 			return true;
 		}
 	return false;
@@ -45,7 +46,7 @@ static const char *note_frame(struct relay *r, const struct frame *f)
 	const char *why = NULL;
 	if (frame_check(f, true, &why))
 		return why;
-	if (f->flags & FRAME_STRIPED)
+	if (f->flags & FRAME_STRIPED || frame_is_lent(f))
 		return "a flag that is not the program's";
 	hop(HOP_MOUNT_TAKEN, f->seq);
 	switch (f->kind) {
@@ -53,6 +54,7 @@ static const char *note_frame(struct relay *r, const struct frame *f)
 	case FRAME_WAIT:
 		if (!waiting_add(r, f->seq))
 			return "too many records wait for an answer";
+		lend_asked(r, f->seq);
 		/* A marker is no round trip: the program looks for its answer two thousand posts later. */
 		r->asks |= !(f->flags & FRAME_PACE);
 		break;
@@ -76,10 +78,11 @@ const char *outbound_follow(
 	for (size_t at = 0; at < n;) {
 		size_t part = n - at;
 		if (s->left) {
-			/* A striped bulk comes as stretches alone. */
-			if (s->left <= r->second.left)
+			/* A striped or lent bulk comes as stretches alone. */
+			uint64_t apart = relay_apart(r);
+			if (s->left <= apart)
 				return "bytes of a bulk that comes another way";
-			part = part < s->left - r->second.left ? part : s->left - r->second.left;
+			part = part < s->left - apart ? part : s->left - apart;
 			s->left -= part;
 		} else {
 			size_t need = sizeof(s->header) - s->have;
@@ -90,8 +93,10 @@ const char *outbound_follow(
 				const char *why = note_frame(r, &s->header);
 				if (why)
 					return why;
-				if (own && part == sizeof(s->header) && second_takes(r, &s->header))
-					own[at + offsetof(struct frame, flags)] |= FRAME_STRIPED;
+				if (own && part == sizeof(s->header))
+					own[at + offsetof(struct frame, flags)] |=
+						lend_takes(r, &s->header) ? FRAME_LENT :
+						second_takes(r, &s->header) ? FRAME_STRIPED : 0;
 				s->have = 0;
 				s->left = s->header.head_len + s->header.bulk_len;
 			}

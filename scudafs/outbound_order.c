@@ -47,13 +47,20 @@ static void pass_stretch(struct relay *r, struct buffer *b, struct answers *a)
 {
 	struct buffer *aside;
 	size_t n = b->len;
+	uint64_t apart = relay_apart(r);
 	/* Nobody looks at them here, so they must be inside a record. */
-	if (n > r->out.left || (r->second.left && r->second.left != r->out.left)) {
+	if (n > r->out.left || (apart && apart != r->out.left)) {
 		bad_bytes(r, "a stretch that is not one record's bulk", a);
 		return;
 	}
 	r->out.left -= n;
-	if (!r->second.left) {
+	if (r->lend.left) {
+		const char *why = lend_push(r, b);
+		if (why) {
+			bad_bytes(r, why, a);
+			return;
+		}
+	} else if (!r->second.left) {
 		queue_push(&r->queue, buffer_ref(b));
 	} else if (!second_push(r, b)) {
 		relay_fail(r, ENOMEM, a);

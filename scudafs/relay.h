@@ -41,9 +41,11 @@ struct request {
 	struct buffer *hold[REQUEST_PARTS];
 };
 
-/* What all sessions of the mount have moved; never reset. "out" is to the server. */
+/* What all sessions of the mount have moved; never reset. "out" is to the server, "lent" what it, or the
+ * mount, has taken out of the other's memory instead. */
 struct counters {
-	atomic_ullong sessions, frames_out, frames_in, bytes_out, bytes_in, waits, posts, reconnects;
+	atomic_ullong sessions, frames_out, frames_in, bytes_out, bytes_in, bytes_lent, waits, posts;
+	atomic_ullong reconnects;
 };
 extern struct counters counters;
 
@@ -68,7 +70,7 @@ struct relay_info {
 	pid_t pid;
 	uid_t uid;
 	char command[32];
-	uint64_t bytes_out, bytes_in, waits;
+	uint64_t bytes_out, bytes_in, bytes_lent, waits;
 };
 
 unsigned relay_new_id(void);

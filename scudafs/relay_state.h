@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The inside of a relay, shared by the files of a session: relay.c (its life), session_thread.c, heartbeat.c,
- * sessions.c (the table), parked.c (requests that wait), outbound*.c and second.c (batches to the server),
- * receive.c (frames from it) and inbound.c (what they bring).
+ * sessions.c (the table), parked.c (requests that wait), outbound*.c, second.c and lend.c (batches to the
+ * server), receive.c (frames from it) and inbound.c (what they bring).
  *
- * Thread rule: `lock` guards everything that is not said to be the thread's own. It is dropped during
- * every system call on the stream: `writing` says that a thread is at it. Requests are answered after the
- * lock is dropped: they gather in a `struct answers`. Order of locks: session table, relay, libfuse,
- * buffers. */
+ * Thread rule: `lock` guards everything that is not said to be the thread's own. It is dropped during every
+ * system call on the stream: `writing` says that a thread is at it. Requests are answered after the lock is
+ * dropped: they gather in a `struct answers`. Order of locks: session table, relay, libfuse, buffers. */
 #pragma once
 #include <pthread.h>
 #include "scudafs/arena.h"
@@ -73,6 +72,7 @@ enum second_state { SECOND_NONE, SECOND_ASKED, SECOND_UP, SECOND_OVER };
 struct second {
 	enum connections wish;
 	enum second_state state;
+	bool lends;                 /* it was asked for to lend memory by it */
 	struct share_token token;
 	pthread_t thread;
 	bool started;               /* there is a thread, and wake_fd, an eventfd to wake it with */
@@ -90,6 +90,18 @@ struct second {
 	/* The session's thread's own, of large data that comes: bytes and microseconds so far, and when the
 	 * last of it came. */
 	uint64_t heard, heard_busy, heard_at;
+};
+
+/* What is lent to the server (lend.c). */
+struct lend {
+	bool wanted, up;            /* the connection is one for that; the server has the arena */
+	struct stream *stream;      /* the second connection, where that is what it is for; set once */
+	uint64_t bulk, left;        /* of the lent bulk under way: bytes, and those to come */
+	uint64_t given, taken;      /* pieces so far, and those that the server has taken */
+	struct queue stretches;     /* not taken yet; tag: `given` behind its last piece */
+	/* When `mark`, a record that is to be answered (0: none), is, the server has taken `marked` pieces.
+	 * Since when that is so and it has not said it, ms; 0: it is not. */
+	uint64_t mark, marked, overdue;
 };
 
 struct answers { struct request *head, **tail; };
@@ -113,7 +125,7 @@ struct relay {
 	bool closing;               /* the last close was */
 	int error;                  /* an errno: the session is over */
 	struct request *parked;     /* a ring with this as its oldest */
-	atomic_ullong bytes_out, bytes_in, waits;
+	atomic_ullong bytes_out, bytes_in, bytes_lent, waits;
 	struct channel *channel;    /* set once, by the thread; NULL: none */
 	bool asked;                 /* the program wants one */
 	atomic_int socket;          /* enum socket: the one in the mount through which it goes */
@@ -132,6 +144,7 @@ struct relay {
 	unsigned waiting_count, waiting_cap;
 	uint64_t written, alive;    /* bytes given to the socket; when the peer showed life last, ms */
 	struct second second;
+	struct lend lend;
 
 	/* from the server */
 	struct queue replies;       /* nobody waited for them yet, or too large for the waiter; tag: seq */
@@ -159,6 +172,9 @@ struct relay {
 
 /* Bytes taken and not written. */
 static inline size_t relay_queued(const struct relay *r) { return r->queue.bytes + r->second.queue.bytes; }
+
+/* Bytes of the bulk under way that come as stretches alone. */
+static inline uint64_t relay_apart(const struct relay *r) { return r->second.left + r->lend.left; }
 
 static inline void answers_init(struct answers *a) { a->head = NULL, a->tail = &a->head; }
 static inline void answers_add(struct answers *a, struct request *q, int r)
@@ -236,7 +252,9 @@ void outbound_release(struct relay *r, struct answers *a);
 /* The same, for the clock of large bulks: nothing may be on its way any more. */
 void outbound_idle(struct relay *r);
 
-/* second.c, under the lock. The header of a record, by whose bulk in the arena the measure of large bulks
+/* second.c, under the lock. Asks for a second connection, once; `lends`: to lend memory by it. */
+void second_ask(struct relay *r, bool lends);
+/* The header of a record, by whose bulk in the arena the measure of large bulks
  * goes on: does every second stripe of that go by the second connection? */
 bool second_takes(struct relay *r, const struct frame *f);
 /* Bytes of such a bulk to both connections' queues. False when there is no memory. */
@@ -250,6 +268,28 @@ void second_wake(struct relay *r);
 void second_heard(struct relay *r, size_t n);
 int second_answered(struct relay *r, const struct frame *f);
 void second_finish(struct relay *r);
+
+/* lend.c. By the session's thread: is the connection one by which memory may be lent? */
+bool lend_may(const struct relay *r);
+/* Under the lock. The header of a record whose bulk, if any, lies in the arena: is that lent? */
+bool lend_takes(struct relay *r, const struct frame *f);
+/* A stretch of it. NULL, or what is wrong with it. */
+const char *lend_push(struct relay *r, struct buffer *stretch);
+/* Is nothing lent that the server has not taken? */
+bool lend_is_idle(const struct relay *r);
+/* A record that is to be answered follows what is lent; it is answered. Ought the server to have taken what
+ * it has not for so long that it never will? */
+void lend_asked(struct relay *r, uint64_t seq);
+void lend_answered(struct relay *r, uint64_t seq);
+bool lend_is_overdue(const struct relay *r, uint64_t now);
+/* We were stopped ourselves: what was said meanwhile may not have been heard. */
+void lend_late(struct relay *r, uint64_t now);
+/* By second.c's thread, without the lock: meets the server. 1, 0: it does not take what is lent, or
+ * -errno. */
+int lend_meet(struct relay *r, struct stream *s);
+/* With the lock: until the session or the connection ends. */
+void lend_keep(struct relay *r, struct stream *s);
+void lend_finish(struct relay *r);
 
 /* inbound.c. A whole frame has come, n bytes with its header. `b` holds them, NULL when they lie in the
  * receive buffer; p is NULL when a reply lies in its slot already. Without the lock, by the session's thread.

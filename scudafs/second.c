@@ -5,7 +5,7 @@
  * (receive.c). That is worth a thread where large copies have gone at a GB/s and more, which says that
  * neither the link nor a want of processors holds them up; then the server is asked for a second connection,
  * once, and told when it is in place. Where there comes none, or it ends while nothing is on its way, all
- * goes by the first.
+ * goes by the first. By a unix socket memory is lent in place of that (lend.c).
  *
  * Thread rule: see relay_state.h. The thread writes to the stream, others ask the kernel about it under the
  * lock; it is started, and waited for, by the session's thread, so the relay outlives it. */
@@ -44,16 +44,19 @@ static int say(struct relay *r, enum second_word word)
 	return outbound_aside(r, &f, sizeof(f));
 }
 
-static void ask(struct relay *r)
-{
-	r->second.state = say(r, SECOND_WANTED) ? SECOND_OVER : SECOND_ASKED;
-	log_debug("session %u: asks for a second connection", r->id);
-}
-
 static bool may_ask(const struct relay *r)
 {
 	return r->second.state == SECOND_NONE && r->second.wish != CONNECTIONS_ONE && r->up && !r->error &&
 	       stream_is_clear(r->stream) && !(r->flags & PREAMBLE_PACK_ALWAYS);
+}
+
+void second_ask(struct relay *r, bool lends)
+{
+	if (!may_ask(r))
+		return;
+	r->second.lends = lends;
+	r->second.state = say(r, lends ? SECOND_LENDS : SECOND_WANTED) ? SECOND_OVER : SECOND_ASKED;
+	log_debug("session %u: asks for a second connection", r->id);
 }
 
 bool second_takes(struct relay *r, const struct frame *f)
@@ -66,8 +69,8 @@ bool second_takes(struct relay *r, const struct frame *f)
 		t->from = moved(r);
 	}
 	bool always = t->wish == CONNECTIONS_TWO;
-	if (always && may_ask(r))
-		ask(r);
+	if (always)
+		second_ask(r, false);
 	if (t->state != SECOND_UP || !(t->fast || always))
 		return false;
 	t->left = f->bulk_len;
@@ -89,8 +92,8 @@ void second_measure(struct relay *r, bool idle)
 		return;
 	t->fast = spin_cpus() >= CPUS_LEAST && t->moved >= t->busy * FAST;
 	t->moved = t->busy = 0;
-	if (t->fast && may_ask(r))
-		ask(r);
+	if (t->fast)
+		second_ask(r, false);
 }
 
 void second_heard(struct relay *r, size_t n)
@@ -110,8 +113,7 @@ void second_heard(struct relay *r, size_t n)
 	if (!fast && !always)
 		return;
 	pthread_mutex_lock(&r->lock);
-	if (may_ask(r))
-		ask(r);
+	second_ask(r, r->lend.wanted);
 	pthread_mutex_unlock(&r->lock);
 }
 
@@ -275,12 +277,17 @@ static void *second_main(void *arg)
 	struct stream *s = NULL;
 	const char *why = NULL;
 	pthread_setname_np(pthread_self(), "second");
-	int e = stream_connect_second(r->address, &t->token, TIME_CONNECT, &s, &why);
+	int lends = 0, e = stream_connect_second(r->address, &t->token, TIME_CONNECT, &s, &why);
 	if (!e)
 		keep_alive(stream_fd(s));
+	if (!e && t->lends && (lends = lend_meet(r, s)) < 0)
+		e = lends;
 	pthread_mutex_lock(&r->lock);
 	if (e) {
 		log_info("session %u has no second connection: %s", r->id, why ? why : strerror(-e));
+		stream_close(s);
+	} else if (lends) {
+		lend_keep(r, s);
 	} else {
 		log_info("session %u has a second connection", r->id);
 		t->stream = s;
@@ -328,5 +335,6 @@ void second_finish(struct relay *r)
 	pthread_join(r->second.thread, NULL);
 	close(r->second.wake_fd);
 	stream_close(r->second.stream);
-	r->second.stream = NULL;
+	stream_close(r->lend.stream);
+	r->second.stream = r->lend.stream = NULL;
 }

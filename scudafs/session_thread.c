@@ -29,6 +29,8 @@ static void offer_channel(struct relay *r)
 	struct channel *c = channel_create();
 	int fd = c ? rendezvous_listen(r->id) : -ENOMEM;
 	log_debug("session %u: a socket for shared memory: %s", r->id, fd < 0 ? strerror(-fd) : "there");
+	if (c && r->lend.wanted)
+		arena_keep_fd(channel_arena(c));
 	pthread_mutex_lock(&r->lock);
 	struct request *q = r->parked;
 	while (q && q->state != PARK_CHANNEL)
@@ -170,8 +172,10 @@ static bool turn(struct relay *r)
 	uint64_t late = now + (uint64_t)timeout + LATE_MS;
 	pthread_mutex_lock(&r->lock);
 	now = clock_ms();
-	if (now > late)
+	if (now > late) {
 		r->alive = r->came = now;
+		lend_late(r, now);
+	}
 	if (p[0].revents & (POLLOUT | POLLHUP | POLLERR))
 		r->blocked = false;
 	if (p[2].revents) {
@@ -215,6 +219,7 @@ static bool connect_server(struct relay *r)
 		relay_fail(r, -e, &a);
 	} else if (!r->closing && !r->error) {
 		r->up = true;
+		r->lend.wanted = lend_may(r);
 		if (r->parked) {
 			struct request *q = r->parked;
 			relay_unpark(r, q);
@@ -248,9 +253,10 @@ static void *session_main(void *arg)
 	stream_close(s);
 	answers_send(&a);
 	second_finish(r);
-	log_info("session %u of %s[%d]: over, %llu bytes out, %llu in", r->id, r->command, (int)r->pid,
-		(unsigned long long)atomic_load(&r->bytes_out),
-		(unsigned long long)atomic_load(&r->bytes_in));
+	log_info("session %u of %s[%d]: over, %llu bytes out, %llu in, %llu lent", r->id, r->command,
+		(int)r->pid, (unsigned long long)atomic_load(&r->bytes_out),
+		(unsigned long long)atomic_load(&r->bytes_in),
+		(unsigned long long)atomic_load(&r->bytes_lent));
 	relay_unref(r);
 	sessions_thread_ended();
 	return NULL;

@@ -127,6 +127,7 @@ bool relay_info(unsigned id, struct relay_info *out)
 		.uid = r->uid,
 		.bytes_out = atomic_load(&r->bytes_out),
 		.bytes_in = atomic_load(&r->bytes_in),
+		.bytes_lent = atomic_load(&r->bytes_lent),
 		.waits = atomic_load(&r->waits)};
 	memcpy(out->command, r->command, sizeof(out->command));
 	relay_unref(r);

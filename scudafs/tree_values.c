@@ -201,7 +201,7 @@ static int show_gpu_sessions(FILE *f, unsigned number)
 		return put_number(f, atomic_load(&counters.name)); \
 	}
 COUNTER(sessions) COUNTER(frames_out) COUNTER(frames_in) COUNTER(bytes_out) COUNTER(bytes_in) COUNTER(waits)
-COUNTER(posts) COUNTER(reconnects)
+COUNTER(bytes_lent) COUNTER(posts) COUNTER(reconnects)
 
 #define SESSION_VALUE(name, print) \
 	static int show_session_##name(FILE *f, unsigned id) \
@@ -211,7 +211,7 @@ COUNTER(posts) COUNTER(reconnects)
 	}
 static int put_pid(FILE *f, pid_t pid) { return pid > 0 ? put_number(f, (uint64_t)pid) : -ENOENT; }
 SESSION_VALUE(pid, put_pid) SESSION_VALUE(command, put) SESSION_VALUE(bytes_in, put_number)
-SESSION_VALUE(bytes_out, put_number) SESSION_VALUE(waits, put_number)
+SESSION_VALUE(bytes_out, put_number) SESSION_VALUE(bytes_lent, put_number) SESSION_VALUE(waits, put_number)
 
 const struct entry tree_entries[] = {
 	{ROOT, "version", show_version, 0, false},
@@ -266,6 +266,7 @@ const struct entry tree_entries[] = {
 	{STATS, "frames_in", show_frames_in, 0, false},
 	{STATS, "bytes_out", show_bytes_out, 0, false},
 	{STATS, "bytes_in", show_bytes_in, 0, false},
+	{STATS, "bytes_lent", show_bytes_lent, 0, false},
 	{STATS, "waits", show_waits, 0, false},
 	{STATS, "posts", show_posts, 0, false},
 	{STATS, "reconnects", show_reconnects, 0, false},
@@ -273,6 +274,7 @@ const struct entry tree_entries[] = {
 	{SESSION, "command", show_session_command, 0, true},
 	{SESSION, "bytes_in", show_session_bytes_in, 0, false},
 	{SESSION, "bytes_out", show_session_bytes_out, 0, false},
+	{SESSION, "bytes_lent", show_session_bytes_lent, 0, false},
 	{SESSION, "waits", show_session_waits, 0, false},
 };
 const unsigned tree_entry_count = sizeof(tree_entries) / sizeof(*tree_entries);

@@ -2,7 +2,7 @@
 /* The connection's bytes become records. Small frames are read many at once; a large bulk goes straight to
  * its place. Of a striped bulk half comes by the session's second connection (second.c), which is read by the
  * same rules: what is done with bytes of the one ahead of their turn is done with those of the other. So
- * neither ever holds up what one connection for all would not have held up.
+ * neither ever holds up what one connection for all would not have held up. Lent bulks: lent.c.
  *
  * Thread rule: the holder of the baton only. */
 #include <errno.h>
@@ -87,12 +87,22 @@ static void take(struct session *s, struct source *in, uint8_t *to, size_t n)
 	}
 }
 
+static void take_held(struct session *s, struct source *in, void *p, size_t n)
+{
+	take(s, in, p, n);
+	atomic_fetch_sub_explicit(&in->left, n, memory_order_relaxed);
+}
+
 static void take_body(struct session *s, struct source *in, void *p, size_t n)
 {
 	pthread_mutex_lock(&s->input_lock);
-	take(s, in, p, n);
-	atomic_fetch_sub_explicit(&in->left, n, memory_order_relaxed);
+	take_held(s, in, p, n);
 	pthread_mutex_unlock(&s->input_lock);
+}
+
+void input_take_held(struct session *s, void *p, size_t n)
+{
+	take_held(s, &s->source[FIRST], p, n);
 }
 
 void input_take(struct session *s, void *p, size_t n)
@@ -104,6 +114,10 @@ void input_bulk(struct session *s, const struct frame *f, uint64_t at, void *p, 
 {
 	uint8_t *to = p;
 
+	if (frame_is_lent(f)) {
+		lent_bulk(s, f, at, p, n);
+		return;
+	}
 	if (!(f->flags & FRAME_STRIPED)) {
 		input_take(s, p, n);
 		return;
@@ -125,6 +139,8 @@ static void take_header(struct session *s, struct frame *f)
 	take(s, &s->source[FIRST], (uint8_t *)f, sizeof *f);
 	s->source[FIRST].left = frame_inline(f);
 	s->source[SECOND].left = frame_apart(f);
+	s->lent.bulk = f->bulk_len;
+	s->lent.left = frame_places(f);
 	pthread_mutex_unlock(&s->input_lock);
 }
 
@@ -132,6 +148,10 @@ void input_skip(struct session *s, const struct frame *f, uint64_t at, uint64_t 
 {
 	uint8_t waste[4096];
 
+	if (frame_is_lent(f)) {
+		lent_bulk(s, f, at, NULL, n);
+		return;
+	}
 	for (size_t part; n; n -= part, at += part) {
 		part = n < sizeof waste ? n : sizeof waste;
 		input_bulk(s, f, at, waste, part);
@@ -210,6 +230,19 @@ static bool scan_record(struct session *s, const struct frame *f, uint64_t at, b
 	return *ahead;
 }
 
+/* Of the current record the places of lent bytes that have come, behind what is left of its head. What its
+ * header says may be any number while its holder still finds that out. */
+static bool scan_places(struct session *s, uint64_t *seen)
+{
+	const struct source *in = &s->source[FIRST];
+	uint64_t places = s->lent.left * sizeof(uint64_t), head = in->left - places;
+
+	if (!places || in->left < places || head > in->len - in->pos)
+		return !places;
+	return lent_ahead(s, s->lent.bulk, s->lent.left, in->bytes + in->pos + head, in->bytes + in->len,
+		seen);
+}
+
 /* A POST may be stuck in the driver behind a host function whose end the program has told, or for which it
  * asks something, but in bytes that nobody reads before the POST is through. So the reader looks through the
  * frames that wait for those that bypass the ordered stream, deals with them and leaves a mark. The mount
@@ -219,9 +252,9 @@ void input_scan(struct session *s)
 {
 	struct source *in = &s->source[FIRST];
 	struct frame f;
-	uint64_t at, pings = 0, ping = 0;
+	uint64_t at, pings = 0, ping = 0, seen = 0;
 	unsigned marks;
-	bool ahead;
+	bool ahead, lends;
 
 	if (pthread_mutex_trylock(&s->input_lock))
 		return;
@@ -230,6 +263,7 @@ void input_scan(struct session *s)
 			;
 	marks = s->scanned;
 	ahead = atomic_load(&s->upcalls_waiting);
+	lends = scan_places(s, &seen);
 	/* What a body is said to have may be any number while its holder still finds that out. */
 	at = in->left < in->len - in->pos ? in->pos + in->left : in->len;
 	for (; at + sizeof f <= in->len; at += sizeof f + frame_inline(&f)) {
@@ -242,6 +276,9 @@ void input_scan(struct session *s)
 		/* A bad frame is for the baton's holder to find. */
 		if (frame_check(&f, true, NULL))
 			break;
+		if (frame_is_lent(&f))
+			lends = lends && lent_ahead(s, f.bulk_len, frame_places(&f),
+				in->bytes + at + sizeof f + f.head_len, in->bytes + in->len, &seen);
 		if (f.kind == FRAME_UPCALL_DONE)
 			upcall_done(s, f.seq);
 		else if (f.kind == FRAME_PING)
@@ -328,6 +365,9 @@ bool input_record(struct session *s, struct frame *f, bool block)
 		if (f->flags & FRAME_STRIPED && !s->source[SECOND].stream)
 			session_end(s, CUDA_ERROR_MPS_CLIENT_TERMINATED,
 					"bad frame: stripes of no connection");
+		if (frame_is_lent(f) && !s->lent.memory)
+			session_end(s, CUDA_ERROR_MPS_CLIENT_TERMINATED,
+					"bad frame: bytes of no memory that is lent");
 		record_counts(s, f);
 		if ((f->kind == FRAME_HELLO) == s->greeted)
 			session_end(s, CUDA_ERROR_MPS_CLIENT_TERMINATED, "bad frame: %s", s->greeted ?

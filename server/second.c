@@ -41,7 +41,8 @@ static int await(int from)
 	return r ? r : fd;
 }
 
-/* Its first frame is a PING; the PONG says that stripes may come. NULL, or what is wrong; takes fd over. */
+/* Its first frame is a PING; the PONG says that stripes may come, or, where that was asked for, that memory
+ * may be lent. NULL, or what is wrong; takes fd over. */
 static const char *greet(struct session *s, int fd)
 {
 	struct stream *second;
@@ -56,7 +57,7 @@ static const char *greet(struct session *s, int fd)
 	else if (stream_read_all(second, &f, sizeof f, TIME_PREAMBLE) || frame_check(&f, true, NULL) ||
 		f.kind != FRAME_PING)
 		why = "it begins with no PING";
-	else if (!input_open(s, SECOND, second))
+	else if (!s->lent.asked && !input_open(s, SECOND, second))
 		why = "out of memory";
 	else
 		why = NULL;
@@ -68,7 +69,9 @@ static const char *greet(struct session *s, int fd)
 	 * it. */
 	f.kind = FRAME_PONG;
 	(void)stream_write_all(second, &v, 1, TIME_PREAMBLE);
-	return NULL;
+	if (s->lent.asked && (why = lent_meet(s, second)))
+		stream_close(second);
+	return why;
 }
 
 static void *fetch(void *arg)
@@ -92,12 +95,13 @@ static void *fetch(void *arg)
 	return NULL;
 }
 
-static void asked(struct session *s)
+static void asked(struct session *s, bool lends)
 {
 	pthread_t thread;
 
 	if (atomic_flag_test_and_set(&s->second_asked))
 		session_end(s, CUDA_ERROR_MPS_CLIENT_TERMINATED, "bad frame: SECOND a second time");
+	s->lent.asked = lends;
 	if (!stream_is_clear(s->stream) || s->start->preamble & PREAMBLE_PACK_ALWAYS ||
 		pthread_create(&thread, NULL, fetch, s))
 		answer(s, (struct share_token){{0}});
@@ -107,8 +111,8 @@ static void asked(struct session *s)
 
 void second_said(struct session *s, uint64_t word)
 {
-	if (word == SECOND_WANTED)
-		asked(s);
+	if (word == SECOND_WANTED || word == SECOND_LENDS)
+		asked(s, word == SECOND_LENDS);
 	else if ((word != SECOND_SERVES && word != SECOND_ENDS) || !s->source[SECOND].stream)
 		session_end(s, CUDA_ERROR_MPS_CLIENT_TERMINATED,
 			"bad frame: SECOND says %llu of no connection", (unsigned long long)word);

@@ -13,6 +13,7 @@
 #include <sys/uio.h>
 #include "server/exec.h"
 #include "server/handle.h"
+#include "server/lent.h"
 #include "server/report.h"
 #include "server/session.h"
 #include "wire/limits.h"
@@ -45,6 +46,7 @@ struct session {
 	pthread_mutex_t input_lock;
 	struct source source[SOURCES];
 	unsigned scanned;           /* frames in the buffer that input_scan has dealt with */
+	struct lent lent;
 
 	/* the baton's */
 	uint64_t next_seq;
@@ -113,6 +115,8 @@ void session_wait_nvml(struct session *s);
 bool input_open(struct session *s, unsigned source, struct stream *stream);
 /* Bytes of the current frame's head, or of a bulk that is not striped. */
 void input_take(struct session *s, void *p, size_t n);
+/* The same with input_lock. */
+void input_take_held(struct session *s, void *p, size_t n);
 /* Bytes of the bulk of f, the current frame, from byte `at` of it on: from where they come. */
 void input_bulk(struct session *s, const struct frame *f, uint64_t at, void *p, size_t n);
 /* Throws n bytes of the bulk away. */

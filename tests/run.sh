@@ -2,16 +2,17 @@
 # SPDX-License-Identifier: Apache-2.0
 # Runs the tests that were built and prints one line each; the last line is the count. `tests/run.sh` runs
 # all, `tests/run.sh e2e/keys unit` those whose name contains one of the words. Each test has a time limit (a
-# script may name its own: "# limit: SECONDS"), all together have one (MINUTES), a log of its own, and may
-# run beside one other. A line "# also: fuse looking" in a script has it run again as e2e-fuse/NAME (programs
+# script may name its own: "# limit: SECONDS"), all together have one (MINUTES), a log of its own, and may run
+# beside one other. A line "# also: fuse looking" in a script has it run again as e2e-fuse/NAME (programs
 # share no memory with the mount) and e2e-looking/NAME (threads look for work before they sleep, as they do
-# where there are more processors); "two" as e2e-two/NAME (large copies to the device go by two connections).
-# Exit status of a test: 0 passed, 77 skipped, else failed. What a sanitizer writes into $B/tests/reports is
-# a failure too, whoever wrote it: no test sees all that the daemon and the server say. Variables: B (build
-# folder), JOBS (2), MINUTES (60, times SLOW): what has not ended by then is ended, what has not begun does
-# not; both have failed. SLOW (the factor of all time limits, those inside the tests included: 1, more under
-# a sanitizer), SCUDAFS_TEST_DRIVER (soft; auto or a path on a GPU machine), SCUDAFS_TEST_LONG (1: the long
-# ones too).
+# where there are more processors); "two" as e2e-two/NAME (large copies to the device go by two connections);
+# "unix" as e2e-unix/NAME (the server is behind a unix socket, so large copies go through memory that is
+# lent). Exit status of a test: 0 passed, 77 skipped, else failed. What a sanitizer writes into
+# $B/tests/reports is a failure too, whoever wrote it: no test sees all that the daemon and the server say.
+# Variables: B (build folder), JOBS (2), MINUTES (60, times SLOW): what has not ended by then is ended, what
+# has not begun does not; both have failed. SLOW (the factor of all time limits, those inside the tests
+# included: 1, more under a sanitizer), SCUDAFS_TEST_DRIVER (soft; auto or a path on a GPU machine),
+# SCUDAFS_TEST_LONG (1: the long ones too).
 set -u
 cd "$(dirname "$0")/.." || exit 1
 export B=${B:-build}
@@ -131,6 +132,7 @@ run_script() # FOLDER SCRIPT
 	run "$1/$name" "$(limit_of "$2")" "$2"
 	case $also in *fuse*) run "$1-fuse/$name" "$(limit_of "$2")" env SCUDAFS_CHANNEL=fuse "$2" ;; esac
 	case $also in *two*) run "$1-two/$name" "$(limit_of "$2")" env SCUDAFS_TEST_CONNECTIONS=2 "$2" ;; esac
+	case $also in *unix*) run "$1-unix/$name" "$(limit_of "$2")" env SCUDAFS_TEST_UNIX=1 "$2" ;; esac
 	case $also in *looking*) run "$1-looking/$name" "$(limit_of "$2")" env SCUDAFS_SPIN_US=50 "$2" ;; esac
 }
 

@@ -21,15 +21,15 @@ static const struct kind {
 } kinds[FRAME_KINDS] = {
 	[FRAME_HELLO] = {"HELLO", true, false, LIMIT_HEAD, 0, FRAME_PTDS},
 	[FRAME_POST] = {"POST", true, false, LIMIT_HEAD, LIMIT_BULK,
-		FRAME_PTDS | FRAME_ASIDE | FRAME_STRIPED},
+		FRAME_PTDS | FRAME_ASIDE | FRAME_STRIPED | FRAME_LENT},
 	[FRAME_WAIT] = {"WAIT", true, false, LIMIT_HEAD, LIMIT_BULK,
-		FRAME_PTDS | FRAME_PACE | FRAME_ASIDE | FRAME_STRIPED},
+		FRAME_PTDS | FRAME_PACE | FRAME_ASIDE | FRAME_STRIPED | FRAME_LENT},
 	[FRAME_THREAD_END] = {"THREAD_END", true, false, 0, 0, FRAME_PTDS},
 	[FRAME_UPCALL_DONE] = {"UPCALL_DONE", true, false, 0, 0, 0},
 	[FRAME_PING] = {"PING", true, false, 0, 0, 0},
 	[FRAME_PONG] = {"PONG", false, true, 0, 0, 0},
 	[FRAME_REPLY] = {"REPLY", false, true, LIMIT_HEAD, LIMIT_REPLY, FRAME_MORE | FRAME_CHANGED},
-	[FRAME_DATA] = {"DATA", false, true, 0, LIMIT_REPLY, FRAME_STRIPED},
+	[FRAME_DATA] = {"DATA", false, true, 0, LIMIT_REPLY, FRAME_STRIPED | FRAME_LENT},
 	[FRAME_UPCALL] = {"UPCALL", false, true, LIMIT_UPCALL - sizeof(struct frame),
 		LIMIT_UPCALL - sizeof(struct frame), 0},
 	[FRAME_OUTPUT] = {"OUTPUT", false, true, 0, LIMIT_UPCALL - sizeof(struct frame),
@@ -74,6 +74,10 @@ int frame_check(const struct frame *f, bool to_server, const char **why)
 		return refuse(why, "unknown flags");
 	if (f->flags & FRAME_STRIPED && f->flags & FRAME_ASIDE)
 		return refuse(why, "a striped record that may go ahead");
+	if (frame_is_lent(f) && f->flags & (FRAME_ASIDE | FRAME_STRIPED))
+		return refuse(why, "a lent record that may go ahead or is striped");
+	if (frame_is_lent(f) && !f->bulk_len)
+		return refuse(why, "nothing is lent");
 	if (record && !f->thread)
 		return refuse(why, "record of no thread");
 	if (f->deliveries && (to_server || (f->kind != FRAME_REPLY && f->kind != FRAME_UPCALL)))

@@ -21,7 +21,8 @@ enum preamble_flags {
 	                             * compressed where that is faster */
 	PREAMBLE_PACK_ALWAYS = 8,   /* the same, compressed whatever the link is like */
 	PREAMBLE_SECOND = 16,       /* the second connection of the session that `routing` names: a PING, its
-	                             * PONG, and then stripes (FRAME_STRIPED) without frames */
+	                             * PONG, and then stripes (FRAME_STRIPED) without frames; or memory is
+	                             * lent by it (struct lending) */
 };
 struct preamble {
 	char magic[4];              /* "SCUD" */
@@ -72,6 +73,8 @@ enum frame_flags {
 	FRAME_PTDS = 1,             /* record: default stream means per-thread (the _ptsz and _ptds
 	                             * flavours) */
 	FRAME_MORE = 2,             /* REPLY: `deliveries` DATA transfers were sent ahead of it */
+	FRAME_LENT = 2,             /* record, set by the daemon; DATA: in place of the bulk come the places
+	                             * where its bytes lie in memory that the sender shares, see below */
 	FRAME_STDERR = 4,           /* OUTPUT: for standard error instead */
 	FRAME_LOG = 32,             /* OUTPUT: a message of the driver's log instead: a byte, its level, and
 	                             * its text */
@@ -135,8 +138,8 @@ struct share_token { uint64_t word[2]; };
  * FRAME_BYE: an array [code int (a CUresult), text]. */
 
 /* What the daemon says of the second connection: it wants one, once; it is in place, so DATA may be striped;
- * it has ended, so DATA is not to be any more. */
-enum second_word { SECOND_WANTED, SECOND_SERVES, SECOND_ENDS };
+ * it has ended, so DATA is not to be any more. In place of the first: it wants one to lend memory by. */
+enum second_word { SECOND_WANTED, SECOND_SERVES, SECOND_ENDS, SECOND_LENDS };
 
 /* A striped bulk: stripes 0, 2, 4, ... follow the header, stripes 1, 3, ... come by the second connection. */
 #define STRIPE ((uint64_t)256 << 10)
@@ -146,13 +149,42 @@ static inline uint64_t stripes_apart(uint64_t n)
 	uint64_t rest = n % (2 * STRIPE);
 	return n / (2 * STRIPE) * STRIPE + (rest > STRIPE ? rest - STRIPE : 0);
 }
-/* Bytes of head and bulk that come by the second connection, and those that follow the header. */
+
+/* Lent memory. Between two processes of one host, which have a unix socket for their connection, the bytes of
+ * large bulks stay where they are: each end gives the other a descriptor of its memory, by the second
+ * connection, whose PING and PONG are followed by
+ *
+ *     daemon: struct lending, the arena of wire/ring.h beside it (size 0: none)
+ *     server: struct lending, its staging memory beside it (size 0: none)
+ *     daemon: u64, 1 when it has taken that
+ *
+ * When neither was taken, stripes come by it after all. Otherwise each end says there, as u64, how much it
+ * has taken of what was lent to it: the server pieces, the daemon DATA frames, since the beginning.
+ *
+ * Of a lent record's bulk each piece of LENT_PIECE bytes, but for the last, is in one place, and those
+ * numbers, u64, follow the head; those of a DATA frame are all in one place. */
+#define LENT_PIECE STRIPE
+struct lending { uint64_t size, taken; };   /* bytes of memory; the server's: it has the daemon's */
+
+static inline bool frame_is_lent(const struct frame *f)
+{
+	return f->flags & FRAME_LENT && f->kind != FRAME_REPLY;
+}
+/* How many places a record has. */
+static inline uint64_t frame_places(const struct frame *f)
+{
+	return frame_is_lent(f) ? f->bulk_len / LENT_PIECE + (f->bulk_len % LENT_PIECE != 0) : 0;
+}
+
+/* Bytes of head and bulk of a record that come by the second connection, and those that follow the header. */
 static inline uint64_t frame_apart(const struct frame *f)
 {
 	return f->flags & FRAME_STRIPED ? stripes_apart(f->bulk_len) : 0;
 }
 static inline uint64_t frame_inline(const struct frame *f)
 {
+	if (frame_is_lent(f))
+		return f->head_len + frame_places(f) * sizeof(uint64_t);
 	return f->head_len + f->bulk_len - frame_apart(f);
 }
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# also: fuse looking
+# also: fuse looking unix
 # limit: 120
 # A program that posts more than the queues hold while its GPU is busy for longer than the heartbeat's
 # patience: it waits, and nothing is lost.

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
+# also: unix
 # limit: 180
 # The same work captured CAPTURES (1500) times: copies with a side in the program and host functions are noted
 # once for all graphs that run them, so neither the program nor its session grows.

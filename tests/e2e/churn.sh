@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# also: fuse
+# also: fuse unix
 # limit: 180
 # One program that makes, uses and ends things of every kind, CHURN_ROUNDS times (1500; 200 under a sanitizer,
 # which needs ten times as long for each): neither it nor its session nor the daemon is larger afterwards, or

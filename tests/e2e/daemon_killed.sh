@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# also: fuse looking two
+# also: fuse looking two unix
 # The daemon is killed with -9: pending calls fail at once, the sessions end at the server, and the same
 # folder can be mounted again without help.
 . "$(dirname "$0")/lib.sh"

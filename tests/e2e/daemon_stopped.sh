@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# also: two
+# also: two unix
 # A daemon that is stopped (SIGSTOP) is there and answers nothing: no command hangs on its mount, each says
 # so; a program that waits there can be killed; and all goes on when the daemon does.
 . "$(dirname "$0")/lib.sh"

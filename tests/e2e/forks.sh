@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# also: fuse looking
+# also: fuse looking unix
 # fork after cuInit: whatever becomes of the child, the parent's session goes on.
 . "$(dirname "$0")/lib.sh"
 requires mount

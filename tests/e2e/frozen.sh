@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# also: fuse looking two
+# also: fuse looking two unix
 # The server and its sessions stop answering (SIGSTOP, as a hung host does): a blocking call gives an error
 # within 10 s, and a new program too.
 . "$(dirname "$0")/lib.sh"

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# also: two
+# also: two unix
 # A program that attacks the mount through what it shares with it (tests/e2e/progs/hostile.c),
 # HOSTILE_SECONDS (5) long from seed HOSTILE_SEED (1) on: another program beside it computes right, each of
 # the attacker's sessions ends, and daemon and server go on with as many descriptors as before. Under the

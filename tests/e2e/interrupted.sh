@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# also: fuse looking two
+# also: fuse looking two unix
 # A program under a timer signal, with several threads that copy at once, and many that come and go.
 . "$(dirname "$0")/lib.sh"
 requires mount

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # limit: 240
-# also: two
+# also: two unix
 # kill -9 at any moment: of a program, the daemon, the server's listener, its monitor, or a session, while
 # programs start, compute, copy and end, and while a mount begins. KILL_ROUNDS (15) moments, from KILL_SEED
 # (1) on. Each time what is left ends by itself: the programs with a result or an error, the sessions, the

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# also: two
+# also: two unix
 # Large copies, from and to pageable and pinned memory, by one thread and by two at once: every byte is
 # right, through shared memory, through the file alone, with compression and with a key.
 . "$(dirname "$0")/lib.sh"

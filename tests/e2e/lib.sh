@@ -31,6 +31,8 @@ sanitizer=${SCUDAFS_TEST_SANITIZER:-} # asan or tsan, where all is built with it
 options=${SCUDAFS_TEST_CONNECTIONS:+,connections=$SCUDAFS_TEST_CONNECTIONS}
 options+=${SCUDAFS_TEST_CHANNEL:+,channel=$SCUDAFS_TEST_CHANNEL}
 two=$(case $options in *connections=2*) echo two ;; esac)
+# SCUDAFS_TEST_UNIX: where the test does not say where the server listens, it is a unix socket.
+unix=${SCUDAFS_TEST_UNIX:+unix:$work/socket}
 export XDG_CACHE_HOME=$work/cache-home CUDA_CACHE_PATH=$work/compute-cache
 unset CACHE_DIRECTORY SCUDAFS_MOUNT SCUDAFS_SERVER CUDA_VISIBLE_DEVICES LD_LIBRARY_PATH
 
@@ -160,7 +162,7 @@ start_server() # [ARGUMENT...]
 {
 	case " $* " in
 	*" --listen "*) ;;
-	*) set -- --listen 127.0.0.1:0 "$@" ;;
+	*) set -- --listen "${unix:-127.0.0.1:0}" "$@" ;;
 	esac
 	at_exit stop_server
 	: >"$work/port"
@@ -169,6 +171,9 @@ start_server() # [ARGUMENT...]
 	within 10 server_is_up || fail "the server is not up: $(tail -n 1 "$work/server.log")"
 	monitor=$(pgrep -P "$server" | head -n 1)
 	address=127.0.0.1:$(head -n 1 "$work/port")
+	case " $* " in
+	*" --listen ${unix:-none} "*) address=$unix ;;
+	esac
 }
 
 server_is_up()

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# also: fuse looking
+# also: fuse looking unix
 # limit: 240
 # Programs that are built, live and end in unusual ways: linked statically, not position independent and with
 # the driver library opened and closed; with 300 threads; forking children from several threads all the time;

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# also: fuse looking
+# also: fuse looking unix
 # Large copies whose records lie anywhere in a page: each batch is one request of the kernel's.
 . "$(dirname "$0")/lib.sh"
 requires mount

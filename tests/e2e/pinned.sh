@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# also: fuse
+# also: fuse unix
 # Pinned memory is shared with forked children, as natively, and they do not disturb what is pinned later.
 . "$(dirname "$0")/lib.sh"
 requires mount

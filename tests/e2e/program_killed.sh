@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# also: fuse looking two
+# also: fuse looking two unix
 # A program is killed with -9 in the middle of a 1 GiB copy: its session process and its memory are gone
 # within 2 s, and another program does not notice. Twice by a moment of its own, then at random ones.
 . "$(dirname "$0")/lib.sh"

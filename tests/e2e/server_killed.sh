@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# also: fuse looking two
+# also: fuse looking two unix
 # The server and its sessions are killed during a blocking call: the call gives a CUDA error within 2 s, so
 # do later ones; the tree still lists; when the server is back, new programs work without remounting.
 . "$(dirname "$0")/lib.sh"

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# also: fuse looking two
+# also: fuse looking two unix
 # One session's process is killed: its program gets a CUDA error within 2 s, another program and new ones do
 # not notice.
 . "$(dirname "$0")/lib.sh"

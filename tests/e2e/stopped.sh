@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# also: fuse two
+# also: fuse two unix
 # Programs are stopped for 12 s (times SLOW), longer than any silence that counts as death, as by Ctrl-Z or a
 # debugger: others do not notice, and they go on as if nothing had been, in the middle of a large copy too.
 . "$(dirname "$0")/lib.sh"

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# also: fuse looking two
+# also: fuse looking two unix
 # A wait behind nothing but a few bytes from the program's memory is the server's to wait; behind anything
 # else it is the program's. What the bytes are for finds them.
 . "$(dirname "$0")/lib.sh"

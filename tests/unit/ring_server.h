@@ -6,8 +6,10 @@
 #include <arpa/inet.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 #include "scudafs/rendezvous.h"
 #include "tests/unit/ring_program.h"
+#include "wire/lending.h"
 
 /* ---- the server: a record's head says what it wants: its own thread and count there, bytes in the answer,
  * bytes of a transfer */
@@ -19,6 +21,14 @@ static uint64_t chunk;                  /* of data, but for stripes */
 static int listener, peer, second_peer = -1;
 enum offer { OFFER_NONE, OFFER_WRONG, OFFER_ONE, OFFER_CUT };
 static enum offer offer;                /* what who asks for a second connection gets */
+static bool local;                      /* by a unix socket: there memory is lent */
+/* What a server does that memory is lent to: it is fine; it takes no descriptor; says that it has taken more
+ * than there was, less than before, nothing at all; goes away in the middle. */
+enum borrower { TAKES, REFUSES, SAYS_MORE, SAYS_LESS, SAYS_NOTHING, LEAVES };
+static enum borrower borrower;
+static const uint8_t *lent;             /* what it has */
+static uint64_t lent_taken;
+static _Atomic unsigned lent_records;
 static _Atomic unsigned striped;        /* records whose bulk came by both */
 static _Atomic enum second_word word;   /* the daemon's last one */
 static _Atomic bool stripes;            /* data goes by both; and the second one ends in the middle of it */
@@ -100,6 +110,31 @@ static void put_striped(const struct wish *w, uint64_t at, uint64_t n)
 	}
 }
 
+/* Says how much of what is lent it has. */
+static void say_taken(uint64_t taken)
+{
+	(void)!send(second_peer, &taken, sizeof taken, MSG_NOSIGNAL);
+}
+
+/* A piece of a lent bulk: its place comes in place of it. */
+static bool take_lent(uint8_t *to, size_t n)
+{
+	uint64_t at;
+	if (!get(&at, sizeof at) || at > LIMIT_ARENA - n)
+		return false;
+	memcpy(to, lent + at, n);
+	lent_taken++;
+	if (borrower == LEAVES && lent_taken == 30)
+		shutdown(second_peer, SHUT_RDWR);
+	if (borrower == SAYS_MORE && lent_taken == 30)
+		say_taken(lent_taken + 1000000);
+	else if (borrower == SAYS_LESS && lent_taken == 30)
+		say_taken(1);
+	else if (borrower != SAYS_NOTHING)
+		say_taken(lent_taken);
+	return true;
+}
+
 static bool serve_record(const struct frame *f, uint32_t *count)
 {
 	static uint8_t bulk[STRIPE];
@@ -117,11 +152,13 @@ static bool serve_record(const struct frame *f, uint32_t *count)
 		n = f->bulk_len - at < sizeof bulk ? f->bulk_len - at : sizeof bulk;
 		if (offer == OFFER_CUT && striped == 2 && at == 3 * STRIPE)
 			shutdown(second_peer, SHUT_RDWR);
-		if (!get_from(f->flags & FRAME_STRIPED && at / STRIPE % 2 ? second_peer : peer, bulk, n))
+		bool second = f->flags & FRAME_STRIPED && at / STRIPE % 2;
+		if (frame_is_lent(f) ? !take_lent(bulk, n) : !get_from(second ? second_peer : peer, bulk, n))
 			return false;
 		sum += sum_of(bulk, n, at);
 	}
 	striped += f->flags & FRAME_STRIPED ? 1 : 0;
+	lent_records += frame_is_lent(f);
 	bulk_sum += sum;
 	wrong += f->seq != ++records || w.thread != f->thread || w.thread > THREADS ||
 			w.count != ++count[w.thread];
@@ -140,8 +177,24 @@ static bool serve_record(const struct frame *f, uint32_t *count)
 	return true;
 }
 
+/* Memory comes by the second connection. */
+static void meet_lender(void)
+{
+	struct lending theirs, ours = {.taken = borrower != REFUSES};
+	const char *why = NULL;
+	int fd;
+	ck_assert_int_eq(lending_receive(second_peer, &theirs, &fd, 1000), 0);
+	ck_assert_uint_eq(theirs.size, LIMIT_ARENA);
+	ck_assert_int_ge(fd, 0);
+	lent = lending_map(fd, theirs.size, &why);
+	ck_assert_msg(lent != NULL, "%s", why);
+	ck_assert_ptr_eq(mmap(NULL, 4096, PROT_WRITE, MAP_SHARED, fd, 0), MAP_FAILED);
+	close(fd);
+	ck_assert_int_eq(lending_send(second_peer, &ours, -1), 0);
+}
+
 /* The daemon asks for a second connection. */
-static void meet_second(void)
+static void meet_second(const struct frame *asked)
 {
 	struct frame f;
 	struct preamble p;
@@ -156,6 +209,9 @@ static void meet_second(void)
 	ck_assert_uint_eq(f.kind, FRAME_PING);
 	f = (struct frame){.kind = offer == OFFER_WRONG ? FRAME_BYE : FRAME_PONG};
 	ck_assert_int_eq(send(second_peer, &f, sizeof f, MSG_NOSIGNAL), sizeof f);
+	ck_assert_uint_eq(asked->seq, local ? SECOND_LENDS : SECOND_WANTED);
+	if (local && offer != OFFER_WRONG)
+		meet_lender();
 }
 
 static void *server_main(void *unused)
@@ -170,8 +226,8 @@ static void *server_main(void *unused)
 	while (get(&f, sizeof f)) {
 		if (f.kind == FRAME_PING)
 			put((struct frame){.kind = FRAME_PONG, .seq = f.seq}, NULL, 0);
-		else if (f.kind == FRAME_SECOND && (word = f.seq) == SECOND_WANTED)
-			meet_second();
+		else if (f.kind == FRAME_SECOND && ((word = f.seq) == SECOND_WANTED || word == SECOND_LENDS))
+			meet_second(&f);
 		else if (f.kind == FRAME_SECOND)
 			continue;
 		else if (!serve_record(&f, count))
@@ -181,10 +237,26 @@ static void *server_main(void *unused)
 	return NULL;
 }
 
-static void setup(void)
+/* Where the daemon finds the server. */
+static void listen_at(void)
 {
 	struct sockaddr_in a = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+	struct sockaddr_un u = {.sun_family = AF_UNIX};
 	socklen_t n = sizeof a;
+	listener = socket(local ? AF_UNIX : AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	if (local) {
+		snprintf(u.sun_path, sizeof u.sun_path, "%s/server", folder);
+		ck_assert(!bind(listener, (struct sockaddr *)&u, sizeof u) && !listen(listener, 1));
+		snprintf(address, sizeof address, "unix:%s", u.sun_path);
+		return;
+	}
+	ck_assert(!bind(listener, (struct sockaddr *)&a, sizeof a) && !listen(listener, 1) &&
+		!getsockname(listener, (struct sockaddr *)&a, &n));
+	snprintf(address, sizeof address, "127.0.0.1:%d", ntohs(a.sin_port));
+}
+
+static void setup(void)
+{
 	char path[128];
 	struct op o;
 	for (size_t i = 0; i < sizeof pattern; i++)
@@ -194,19 +266,18 @@ static void setup(void)
 	stripes = cut_data = false;
 	chunk = 200000;
 	offer = OFFER_NONE;
-	listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	ck_assert(!bind(listener, (struct sockaddr *)&a, sizeof a) && !listen(listener, 1) &&
-		!getsockname(listener, (struct sockaddr *)&a, &n));
-	snprintf(address, sizeof address, "127.0.0.1:%d", ntohs(a.sin_port));
-	ck_assert_int_eq(pthread_create(&server, NULL, server_main, NULL), 0);
+	lent = NULL;
+	lent_taken = lent_records = 0;
 	/* In place of the mount: a folder in which the sockets are made. */
 	snprintf(folder, sizeof folder, "/tmp/scudafs-ring.XXXXXX");
 	ck_assert_ptr_nonnull(mkdtemp(folder));
+	listen_at();
+	ck_assert_int_eq(pthread_create(&server, NULL, server_main, NULL), 0);
 	snprintf(path, sizeof path, "%s/sessions", folder);
 	ck_assert_int_eq(mkdir(path, 0700), 0);
 	rendezvous_init(folder);
 	struct relay_options options = {.id = relay_new_id(), .address = address, .pid = getpid(),
-		.uid = getuid(), .connections = CONNECTIONS_TWO};
+		.uid = getuid(), .connections = local ? CONNECTIONS_AUTO : CONNECTIONS_TWO};
 	op_init(&o, NULL, 0);
 	relay_create(&options, &o.q);
 	ck_assert_int_eq(op_end(&o), 0);
@@ -233,6 +304,8 @@ static void teardown(void)
 	close(listener);
 	if (second_peer >= 0)
 		close(second_peer);
+	if (lent)
+		munmap((void *)lent, LIMIT_ARENA);
 	second_peer = -1;
 	ck_assert(relay_end_all(3000));
 	snprintf(command, sizeof command, "rm -r %s", folder);
