@@ -5,6 +5,7 @@
 # shared memory when it is touched first, by SIGBUS. Here a small tmpfs refuses them, in place of the memory
 # that a program shares with its mount: no program and no daemon dies, all that they compute is right.
 . "$(dirname "$0")/lib.sh"
+unset SCUDAFS_CHANNEL SCUDAFS_TEST_CHANNEL # it is about the memory that programs share
 requires mount root unshare ${CC:-gcc}
 apart --mount
 cat >"$work/stand_in.c" <<'END'
