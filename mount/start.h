@@ -4,7 +4,6 @@
 #include <stdbool.h>
 #include <sys/types.h>
 #include "mount/options.h"
-
 #include "wire/limits.h"
 
 #define START_SECONDS (TIMES * 5) /* a mount is usable after this time, or has failed */
