@@ -72,6 +72,9 @@ void monitor_start(void)
 void monitor_ended(int status)
 {
 	listener.monitor = 0;
+	/* What it said before comes first: why there is no driver, above all. */
+	if (listener.monitor_fd >= 0)
+		monitor_events();
 	if (listener.monitor_fd >= 0)
 		close(listener.monitor_fd);
 	listener.monitor_fd = -1;

@@ -18,6 +18,26 @@ refused 'no driver' --driver "$work/missing.so"
 refused 'no cuInit' --driver libm.so.6
 echo text >"$work/text.so"
 refused 'no driver' --driver "$work/text.so"
+
+# A monitor that is gone before the listener looks at what it said, as on a busy machine: its driver is a pipe
+# that says nothing until the listener stands still.
+mkfifo "$work/pipe.so"
+"$bin/scuda-server" --listen 127.0.0.1:0 --driver "$work/pipe.so" 2>"$work/busy.err" &
+busy=$!
+at_exit stop "$busy"
+monitor_of() # sets $monitor
+{
+	monitor=$(pgrep -P "$busy")
+}
+within 10 monitor_of || fail "no monitor"
+kill -STOP "$busy"
+at_most 10 bash -c 'echo no library >"$1"' bash "$work/pipe.so" || fail "the pipe is not opened"
+within 10 gone "$monitor" || fail "the monitor does not end"
+kill -CONT "$busy"
+within 10 gone "$busy" || fail "it goes on without a driver: $(cat "$work/busy.err")"
+wait "$busy"
+[ $? = 1 ] || fail "status $? without a driver: $(cat "$work/busy.err")"
+contains "$work/busy.err" 'no driver' || fail "not told why: $(cat "$work/busy.err")"
 requires mount
 
 # The library path leads to scudafs's own library: it is passed over.
