@@ -117,9 +117,13 @@ static size_t monitor_event(void)
 {
 	static union { struct monitor_ready ready; struct share_message share; } u;
 	struct monitor_ready *const r = &u.ready;
-	ssize_t n = recv(listener.monitor_fd, &u, sizeof u, MSG_DONTWAIT);
+	ssize_t n;
 
-	if (n < 0 && (errno == EAGAIN || errno == EINTR))
+	/* One that ended with orders unread is a reset first, once; what it had said comes behind that. */
+	do
+		n = recv(listener.monitor_fd, &u, sizeof u, MSG_DONTWAIT);
+	while (n < 0 && (errno == ECONNRESET || errno == EINTR));
+	if (n < 0 && errno == EAGAIN)
 		return 0;
 	if (n == sizeof u.share) {
 		share_monitor(&u.share);
