@@ -30,6 +30,9 @@ for f in $(echo "$sources" | grep -v '^tests/gen/bad-'); do
 done | finding "wider than 110 columns"
 grep -nF "$(pwd)/" $files /dev/null | finding "a path of this machine"
 echo "$files" | grep -E '^build' | finding "a generated file"
+# By then the number may be another process's.
+grep -nE 'at_exit kill (-(KILL|TERM|INT) )?[$"]' $(echo "$sources" | grep -E '\.sh$') /dev/null |
+	finding "kills at the end without a look whose child it is (end, tests/e2e/lib.sh)"
 for f in $(echo "$sources" | grep -E '\.sh$|^\.ci/run$'); do
 	bash -n "$f" 2>&1
 done | finding "shell syntax"

@@ -35,7 +35,7 @@ hold() # TAG COMMAND...: runs until its input ends, and has said how large it is
 	exec {fd}<>"$work/$tag.in"
 	"$@" <"$work/$tag.in" >"$work/$tag.out" 2>"$work/$tag.err" {fd}>&- &
 	holders+=($!)
-	at_exit kill $!
+	at_exit end TERM $!
 	within 30 contains "$work/$tag.out" program_kib || fail "$tag: $(tail -n 1 "$work/$tag.err")"
 }
 holders=()

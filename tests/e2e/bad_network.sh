@@ -14,7 +14,7 @@ fi
 ip link set lo up
 unshare -n sleep 600 &
 far=$!
-at_exit kill "$far"
+at_exit end TERM "$far"
 other()
 {
 	[ "$(readlink "/proc/$far/ns/net")" != "$(readlink /proc/self/ns/net)" ]
@@ -24,7 +24,7 @@ mkfifo "$work/cable.in"
 exec {cable}<>"$work/cable.in"
 python3 "$top/tests/e2e/progs/cable.py" $$ 10.99.3.1 "$far" 10.99.3.2 22 6 1 <"$work/cable.in" \
 	>"$work/cable.out" 2>"$work/cable.err" &
-at_exit kill $!
+at_exit end TERM $!
 within 10 contains "$work/cable.out" carrying || skip "no tun device: $(tail -n 1 "$work/cable.err")"
 
 "$bin/scudafs" keygen far "$work/key" 2>/dev/null

@@ -136,10 +136,24 @@ now_ms()
 	echo "$((10#${up%.*} * 1000 + 10#${up#*.} * 10))"
 }
 
+ours() # PID: a child of this shell. A number that is free again may have become another test's process
+{
+	local stat
+	{ read -r stat <"/proc/$1/stat"; } 2>/dev/null || return 1
+	stat=${stat##*) }
+	stat=${stat#* }
+	[ "${stat%% *}" = $$ ]
+}
+
+end() # SIGNAL PID: of a child, if it is there still
+{
+	ours "$2" && kill "-$1" "$2"
+}
+
 stop() # PID: ends a process of ours and waits for it
 {
-	kill "$1" && kill -CONT "$1"
-	within 5 gone "$1" || kill -KILL "$1"
+	end TERM "$1" && end CONT "$1"
+	within 5 gone "$1" || end KILL "$1"
 	wait "$1"
 }
 
@@ -297,6 +311,6 @@ expect() # TAG SECONDS WORD
 
 end_program()
 {
-	gone "${pid[$1]}" || kill -KILL "${pid[$1]}"
+	gone "${pid[$1]}" || end KILL "${pid[$1]}"
 	wait "${pid[$1]}"
 }

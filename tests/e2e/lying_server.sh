@@ -7,7 +7,7 @@ requires mount python3
 mkdir "$mnt"
 for how in random closing http; do
 	python3 "$top/tests/e2e/progs/deaf.py" $how >"$work/$how.port" &
-	at_exit kill $!
+	at_exit end TERM $!
 	within 5 test -s "$work/$how.port" || fail "no $how server"
 	start=$(now_ms)
 	"$bin/scudafs" mount "127.0.0.1:$(cat "$work/$how.port")" "$mnt" 2>"$work/err" &&

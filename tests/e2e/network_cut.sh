@@ -13,7 +13,7 @@ ip link set lo up
 new_network() # its pid is in $!
 {
 	setpriv --pdeathsig KILL unshare -n sleep 600 &
-	at_exit kill $!
+	at_exit end TERM $!
 	within 5 is_other $! || fail "no other network"
 }
 is_other()

@@ -22,7 +22,7 @@ while True:
     time.sleep(0.005)
 PY
 flood=$!
-at_exit kill "$flood"
+at_exit end TERM "$flood"
 within 10 contains "$work/server.log" 'more came before its preamble' || fail "no flood"
 for _ in 1 2 3; do
 	run_program small | grep -q right || fail "no service beside silent connections"
@@ -67,7 +67,7 @@ beside_silent() # FLAGS
 	exec {crowd}<>"$work/$tag.in"
 	silent "$1" <"$work/$tag.in" >"$work/$tag.out" &
 	pid=$!
-	at_exit kill "$pid"
+	at_exit end TERM "$pid"
 	within 20 contains "$work/$tag.out" there || fail "no crowd with a preamble"
 	for _ in 1 2 3; do
 		run_program small | grep -q right || fail "no service beside silent sessions ($1)"
@@ -87,7 +87,7 @@ exec {crowd}<>"$work/crowd.in"
 timeout -k 2 $((60 * slow)) python3 "$top/tests/e2e/progs/crowd.py" "$port" sessions 140 <"$work/crowd.in" \
 	>"$work/crowd.out" 2>&1 &
 pid=$!
-at_exit kill "$pid"
+at_exit end TERM "$pid"
 within 40 test -s "$work/crowd.out" || fail "the crowd was not answered"
 contains "$work/crowd.out" '^taken:128 808:12$' || fail "of 140 sessions: $(cat "$work/crowd.out")"
 "$bin/scudafs" run --mount "$mnt" -- "$progs/small" >"$work/one.out" 2>&1 &&

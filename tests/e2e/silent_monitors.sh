@@ -12,7 +12,7 @@ mkfifo "$work/crowd.in"
 exec {crowd}<>"$work/crowd.in"
 at_most 60 python3 "$top/tests/e2e/progs/crowd.py" "${address##*:}" silent 200 <"$work/crowd.in" \
 	>"$work/crowd.out" 2>&1 &
-at_exit kill $!
+at_exit end TERM $!
 within 30 test -s "$work/crowd.out" || fail "the crowd is not there"
 contains "$work/crowd.out" silent || fail "the crowd: $(cat "$work/crowd.out")"
 start=$(now_ms)

@@ -31,7 +31,7 @@ readers=()
 for i in $(seq 16); do
 	reader "$i" &
 	readers+=($!)
-	at_exit kill $!
+	at_exit end TERM $!
 done
 for i in 1 2 3 4 5 6; do
 	run_program small >/dev/null 2>&1 || fail "a program failed beside the readers"

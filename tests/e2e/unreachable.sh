@@ -34,11 +34,11 @@ try "127.0.0.1:$free_port" 127.0.0.1 "$free_port"
 try "nowhere.invalid:9710" nowhere.invalid 9710
 
 python3 "$top/tests/e2e/progs/deaf.py" silent >"$work/silent.port" &
-at_exit kill $!
+at_exit end TERM $!
 within 5 test -s "$work/silent.port" || fail "no silent server"
 try "127.0.0.1:$(cat "$work/silent.port")" 127.0.0.1 "$(cat "$work/silent.port")"
 
 python3 "$top/tests/e2e/progs/deaf.py" http >"$work/http.port" &
-at_exit kill $!
+at_exit end TERM $!
 within 5 test -s "$work/http.port" || fail "no HTTP server"
 try "127.0.0.1:$(cat "$work/http.port")" 127.0.0.1 "$(cat "$work/http.port")"

@@ -12,7 +12,7 @@ for key in "" "$work/key"; do
 		: >"$work/skew"
 		python3 "$top/tests/e2e/progs/skew.py" "${address##*:}" "$version" >"$work/skew" &
 		proxy=$!
-		at_exit kill "$proxy"
+		at_exit end TERM "$proxy"
 		within 10 test -s "$work/skew" || fail "no proxy"
 		at_most 10 "$bin/scudafs" mount "127.0.0.1:$(cat "$work/skew")" "$mnt" ${key:+-o "key=$key"} \
 			2>"$work/err"
