@@ -34,7 +34,7 @@ stop "$flood" 2>/dev/null
 # its ten seconds. A server of the address sanitizer does not fork fifty times in a second.
 case $sanitizer in
 tsan) crowd_seconds=16 ;;
-asan) crowd_seconds=8 ;;
+asan) crowd_seconds=6 ;;
 *) crowd_seconds=4 ;;
 esac
 silent() # FLAGS: says "there" when 200 are there
@@ -49,7 +49,7 @@ def one(address):
     s.sendall(preamble(int(sys.argv[2])))
     return s
 
-other, held = one("127.0.0.3"), [one("127.0.0.2") for _ in range(200)]
+held, other = [one("127.0.0.2") for _ in range(200)], one("127.0.0.3")
 print("there", flush=True)
 seconds = int(sys.argv[4])
 end = time.monotonic() + seconds
