@@ -46,6 +46,18 @@ bool lend_takes(struct relay *r, const struct frame *f)
 	return true;
 }
 
+void lend_heard(struct relay *r)
+{
+	struct lend *l = &r->lend;
+	if (l->heard)
+		return;
+	l->heard = true;
+	pthread_mutex_lock(&r->lock);
+	if (l->wanted)
+		second_ask(r, true);
+	pthread_mutex_unlock(&r->lock);
+}
+
 const char *lend_push(struct relay *r, struct buffer *stretch)
 {
 	struct lend *l = &r->lend;
@@ -143,12 +155,20 @@ int lend_meet(struct relay *r, struct stream *s)
 	e = e ? e : lending_receive(stream_fd(s), &theirs, &fd, TIME_CONNECT);
 	if (e)
 		return e;
+	pthread_mutex_lock(&r->lock);
+	r->lend.stream = theirs.size || theirs.taken ? s : NULL;
+	pthread_mutex_unlock(&r->lock);
+	uint64_t takes = theirs.size && lent_take(r, theirs.size, fd);
+	struct iovec v = {&takes, sizeof(takes)};
 	if (fd >= 0)
 		close(fd);
+	/* From here on the server may lend. */
+	if (theirs.size && stream_writev(s, &v, 1) != (ssize_t)sizeof(takes))
+		return -EPIPE;
 	pthread_mutex_lock(&r->lock);
 	r->lend.up = r->lend.wanted = offered && theirs.taken;
 	pthread_mutex_unlock(&r->lock);
-	return theirs.taken != 0;
+	return theirs.size || theirs.taken;
 }
 
 /* The server has taken so many pieces. False: it cannot have. */
@@ -198,8 +218,8 @@ static int hear(struct relay *r, struct stream *s, uint8_t *bytes, size_t *have)
 
 void lend_keep(struct relay *r, struct stream *s)
 {
-	log_info("session %u lends the server memory", r->id);
-	r->lend.stream = s;
+	log_info("session %u %s the server memory%s", r->id, r->lend.up ? "lends" : "does not lend",
+		r->lent.memory ? ", and the server it" : "");
 	uint8_t bytes[COUNTS * sizeof(uint64_t)];
 	size_t have = 0;
 	int e = 0;

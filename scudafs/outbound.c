@@ -179,5 +179,6 @@ void outbound_finish(struct relay *r)
 	queue_clear(&r->aside);
 	queue_clear(&r->second.queue);
 	lend_finish(r);
+	lent_finish(r);
 	free(r->waiting);
 }

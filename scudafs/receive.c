@@ -15,6 +15,7 @@
 #include "wire/msg.h"
 
 #define READS_A_TURN 32             /* then the thread looks at its times again */
+#define LENT_STEP (128u << 10)
 #define PEEK 256                    /* bytes read to learn what comes after a large frame */
 
 static int on_bye(struct relay *r, const uint8_t *head, size_t n)
@@ -191,7 +192,7 @@ bool inbound_stalled(const struct relay *r)
 
 bool inbound_pending(const struct relay *r)
 {
-	return r->receive_len && r->direct.left && !inbound_stalled(r);
+	return (r->receive_len || r->direct.from) && r->direct.left && !inbound_stalled(r);
 }
 
 /* n more bytes are in place. */
@@ -244,6 +245,27 @@ static int direct_feed(struct relay *r, const uint8_t *p, size_t n, size_t *used
 	return e;
 }
 
+/* Puts in place what is lent, as far as there is room. Returns 0 or an errno. */
+static int direct_lent(struct relay *r)
+{
+	struct direct *d = &r->direct;
+	uint64_t n = d->frame.bulk_len;
+	int e = 0;
+	while (!e && d->left) {
+		size_t room;
+		uint8_t *to = direct_place(r, &room);
+		if (!room)
+			return 0;
+		/* In steps, so that the program copies what is there while the rest comes. */
+		room = room < LENT_STEP ? room : LENT_STEP;
+		memcpy(to, d->from, room);
+		d->from += room;
+		e = direct_took(r, room);
+	}
+	d->from = NULL;
+	return e ? e : lent_taken(r, n);
+}
+
 /* The header of data is here: does its program wait for it at a place of its own? */
 static int direct_data(struct relay *r, const struct frame *f)
 {
@@ -252,6 +274,29 @@ static int direct_data(struct relay *r, const struct frame *f)
 		r->direct = (struct direct){
 			.frame = *f, .left = f->head_len + (size_t)f->bulk_len, .slot = slot};
 	return slot == -2 ? EPROTO : 0;
+}
+
+/* Data lies at that place of what the server lends. */
+static int lent_data(struct relay *r, struct frame *f, uint64_t at)
+{
+	const uint8_t *from = lent_at(r, at, f->bulk_len);
+	int e = !from ? EPROTO : r->channel ? direct_data(r, f) : 0;
+	if (e)
+		return e;
+	if (r->direct.left) {
+		r->direct.from = from;
+		return direct_lent(r);
+	}
+	/* Nobody waits for it there: it is kept like what has come by the connection. */
+	struct buffer *b = buffer_create(sizeof(*f) + (size_t)f->bulk_len);
+	if (!b)
+		return ENOMEM;
+	memcpy(b->data, f, sizeof(*f));
+	memcpy(b->data + sizeof(*f), from, (size_t)f->bulk_len);
+	b->len = sizeof(*f) + (size_t)f->bulk_len;
+	e = on_frame(r, f, b->data, b->len, b);
+	buffer_unref(b);
+	return e ? e : lent_taken(r, f->bulk_len);
 }
 
 /* The same for a large reply, of which `have` bytes are here. */
@@ -281,6 +326,20 @@ static int split(struct relay *r)
 		struct frame f;
 		memcpy(&f, r->receive + at, sizeof(f));
 		e = check(r, &f);
+		if (!e && f.kind == FRAME_DATA && f.bulk_len >= LENT_PIECE)
+			lend_heard(r);
+		if (!e && frame_is_lent(&f)) {
+			uint64_t place;
+			if (r->receive_len - at < sizeof(f) + sizeof(place))
+				break;
+			r->bulky = false;
+			memcpy(&place, r->receive + at + sizeof(f), sizeof(place));
+			at += sizeof(f) + sizeof(place);
+			e = lent_data(r, &f, place);
+			if (r->direct.left)
+				break;
+			continue;
+		}
 		if (!e && r->channel && f.kind == FRAME_DATA)
 			e = direct_data(r, &f);
 		size_t n = sizeof(f) + f.head_len + (size_t)f.bulk_len, have = r->receive_len - at;
@@ -321,8 +380,8 @@ static int split(struct relay *r)
 /* There is room for what was received ahead of it. */
 static int resume(struct relay *r)
 {
-	size_t used;
-	int e = direct_feed(r, r->receive, r->receive_len, &used);
+	size_t used = 0;
+	int e = r->direct.from ? direct_lent(r) : direct_feed(r, r->receive, r->receive_len, &used);
 	r->receive_len -= used;
 	memmove(r->receive, r->receive + used, r->receive_len);
 	return e || r->direct.left ? e : split(r);
@@ -347,7 +406,7 @@ static uint8_t *receive_place(struct relay *r, size_t *room)
 	if (r->direct.left) {
 		uint8_t *to = direct_place(r, room);
 		/* What was received ahead of it comes first. */
-		*room = r->receive_len ? 0 : by_one_stream(r, *room);
+		*room = r->receive_len || r->direct.from ? 0 : by_one_stream(r, *room);
 		return to;
 	}
 	*room = b ? by_one_stream(r, r->large_size - b->len) : RECEIVE_BYTES - r->receive_len;

@@ -12,6 +12,7 @@
 #include "scudafs/buffer.h"
 #include "scudafs/channel.h"
 #include "scudafs/clock.h"
+#include "scudafs/guard.h"
 #include "scudafs/relay.h"
 #include "wire/limits.h"
 #include "wire/log.h"
@@ -62,6 +63,7 @@ struct transfer {
 struct direct {
 	struct frame frame;
 	uint8_t *to;                /* of a reply */
+	const uint8_t *from;        /* data that is lent: its next byte */
 	size_t left;                /* bytes to come; 0: there is none */
 	int slot;
 };
@@ -102,6 +104,15 @@ struct lend {
 	/* When `mark`, a record that is to be answered (0: none), is, the server has taken `marked` pieces.
 	 * Since when that is so and it has not said it, ms; 0: it is not. */
 	uint64_t mark, marked, overdue;
+	bool heard;                 /* the session's thread's own: large data has come */
+};
+
+/* What the server lends us (lent.c): the session's thread's, but for the memory's coming. */
+struct lent {
+	const uint8_t *_Atomic memory;  /* NULL: nothing */
+	uint64_t size;
+	struct guard *guard;
+	uint64_t taken;             /* DATA frames */
 };
 
 struct answers { struct request *head, **tail; };
@@ -145,6 +156,7 @@ struct relay {
 	uint64_t written, alive;    /* bytes given to the socket; when the peer showed life last, ms */
 	struct second second;
 	struct lend lend;
+	struct lent lent;
 
 	/* from the server */
 	struct queue replies;       /* nobody waited for them yet, or too large for the waiter; tag: seq */
@@ -273,6 +285,8 @@ void second_finish(struct relay *r);
 bool lend_may(const struct relay *r);
 /* Under the lock. The header of a record whose bulk, if any, lies in the arena: is that lent? */
 bool lend_takes(struct relay *r, const struct frame *f);
+/* Without the lock, by the session's thread: large data comes. */
+void lend_heard(struct relay *r);
 /* A stretch of it. NULL, or what is wrong with it. */
 const char *lend_push(struct relay *r, struct buffer *stretch);
 /* Is nothing lent that the server has not taken? */
@@ -290,6 +304,14 @@ int lend_meet(struct relay *r, struct stream *s);
 /* With the lock: until the session or the connection ends. */
 void lend_keep(struct relay *r, struct stream *s);
 void lend_finish(struct relay *r);
+
+/* lent.c. By second.c's thread: the memory that the server lends; false: it is not taken. */
+bool lent_take(struct relay *r, uint64_t size, int fd);
+/* By the session's thread: n bytes at that place; NULL: they are outside. All bytes of a DATA frame, n, have
+ * been taken: 0 or an errno. */
+const uint8_t *lent_at(const struct relay *r, uint64_t at, uint64_t n);
+int lent_taken(struct relay *r, uint64_t n);
+void lent_finish(struct relay *r);
 
 /* inbound.c. A whole frame has come, n bytes with its header. `b` holds them, NULL when they lie in the
  * receive buffer; p is NULL when a reply lies in its slot already. Without the lock, by the session's thread.

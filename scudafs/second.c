@@ -285,7 +285,8 @@ static void *second_main(void *arg)
 	pthread_mutex_lock(&r->lock);
 	if (e) {
 		log_info("session %u has no second connection: %s", r->id, why ? why : strerror(-e));
-		stream_close(s);
+		if (!r->lend.stream)
+			stream_close(s);
 	} else if (lends) {
 		lend_keep(r, s);
 	} else {

@@ -21,6 +21,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "server/lend.h"
 #include "server/state.h"
 #include "wire/lending.h"
 #include "wire/log.h"
@@ -79,20 +80,27 @@ const char *lent_meet(struct session *s, struct stream *second)
 {
 	struct lending theirs, ours = {0};
 	const char *why = NULL;
-	int fd, r = lending_receive(stream_fd(second), &theirs, &fd, TIME_PREAMBLE);
+	uint64_t word;
+	int fd, mine = -1, r = lending_receive(stream_fd(second), &theirs, &fd, TIME_PREAMBLE);
 
 	if (r)
 		return strerror(-r);
 	s->lent.stream = second;
 	ours.taken = take_memory(s, &theirs, fd, &why);
+	if (ours.taken || !theirs.size)
+		mine = lend_offer(s, &ours.size);
 	/* From here on the holder of the baton may take what is lent, or stripes. Should the mount not hear
 	 * of it, it does neither. */
-	if (!ours.taken) {
+	if (!ours.taken && !ours.size) {
 		log_info("session %llu: no memory is lent: %s", (unsigned long long)s->start->id, why);
 		if (!input_open(s, SECOND, second))
 			return "out of memory";
 	}
-	(void)lending_send(stream_fd(second), &ours, -1);
+	(void)lending_send(stream_fd(second), &ours, mine);
+	if (mine >= 0)
+		close(mine);
+	if (ours.size && !stream_read_all(second, &word, sizeof word, TIME_PREAMBLE) && word == 1)
+		lend_begin(second);
 	return NULL;
 }
 

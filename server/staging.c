@@ -11,14 +11,13 @@
 #include <string.h>
 #include <sys/mman.h>
 #include "server/driver.h"
+#include "server/lend.h"
 #include "server/state.h"
 #include "wire/log.h"
 #include "cuda.calls.h"
 
-#define ALL_SLOTS 10
 #define GRANULE 4096u
 #define GRANULES (STAGE_SLOT / GRANULE)
-#define STAGE_BYTES ((ALL_SLOTS + 1) * STAGE_SLOT)
 #define POOLED_EVENTS 256
 
 /* Pinned memory for a piece when the arena is full. It is kept for later pieces until the context's end:
@@ -35,9 +34,10 @@ struct stage {
 	CUcontext ctx;
 	unsigned long long id;
 	uint8_t *base;
+	bool lent; /* the mount may see it (lend.h) */
 	bool registered;
 	CUdeviceptr device; /* the arena's address for the device; 0: not mapped */
-	struct slot slot[ALL_SLOTS];
+	struct slot slot[STAGE_SLOTS];
 	unsigned turn;
 	CUstream stream;
 	uint8_t used[GRANULES]; /* of the arena behind the slots */
@@ -54,7 +54,7 @@ static const struct {
 	[SLOT_TO_HOST] = {4, 2},
 	[SLOT_ASIDE] = {6, 2},
 	[SLOT_HELD] = {8, COPY_HELD_SLOTS}};
-_Static_assert(8 + COPY_HELD_SLOTS == ALL_SLOTS, "slots");
+_Static_assert(8 + COPY_HELD_SLOTS == STAGE_SLOTS, "slots");
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t given = PTHREAD_COND_INITIALIZER;
@@ -74,6 +74,38 @@ void capture_restore(CUstreamCaptureMode mode)
 		drv.cuThreadExchangeStreamCaptureMode(&mode);
 }
 
+static void stage_unmap(struct stage *s)
+{
+	uint64_t ticket = 0;
+
+	for (int i = 0; i < STAGE_SLOTS; i++)
+		ticket = s->slot[i].lent > ticket ? s->slot[i].lent : ticket;
+	if (s->lent)
+		lend_unmap(s->base, ticket);
+	else
+		munmap(s->base, STAGE_BYTES);
+}
+
+/* Pinned memory, if possible, and first of all such as can be lent. Capture is relaxed. */
+static bool stage_map(struct stage *s)
+{
+	for (int lent = 1; lent >= 0; lent--) {
+		s->lent = lent;
+		s->base = lent ? lend_map(session_self()) :
+			mmap(NULL, STAGE_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		if (lent && !s->base)
+			continue;
+		if (s->base == MAP_FAILED)
+			return false;
+		s->registered = !drv.cuMemHostRegister_v2(
+			s->base, STAGE_BYTES, CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP);
+		if (s->registered || !lent)
+			break;
+		stage_unmap(s);
+	}
+	return true;
+}
+
 static struct stage *stage_create(CUcontext ctx, unsigned long long id)
 {
 	struct stage *s = calloc(1, sizeof *s);
@@ -81,21 +113,19 @@ static struct stage *stage_create(CUcontext ctx, unsigned long long id)
 
 	if (!s)
 		return NULL;
-	s->base = mmap(NULL, STAGE_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	if (s->base == MAP_FAILED) {
-		free(s);
-		return NULL;
-	}
 	s->ctx = ctx;
 	s->id = id;
 	mode = capture_relax();
-	s->registered = !drv.cuMemHostRegister_v2(
-		s->base, STAGE_BYTES, CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP);
+	if (!stage_map(s)) {
+		capture_restore(mode);
+		free(s);
+		return NULL;
+	}
 	if (!s->registered || drv.cuMemHostGetDevicePointer_v2(&s->device, s->base, 0))
 		s->device = 0;
 	if (!s->registered)
 		log_debug("staging memory is not pinned: copies take the driver's own way");
-	for (int i = 0; i < ALL_SLOTS; i++) {
+	for (int i = 0; i < STAGE_SLOTS; i++) {
 		s->slot[i].p = s->base + i * STAGE_SLOT;
 		if (drv.cuEventCreate(&s->slot[i].event, CU_EVENT_DISABLE_TIMING))
 			s->slot[i].event = NULL;
@@ -115,7 +145,7 @@ static void stage_destroy(struct stage *s)
 		s->kept = o->next;
 		free(o);
 	}
-	munmap(s->base, STAGE_BYTES);
+	stage_unmap(s);
 	free(s);
 }
 
@@ -128,7 +158,7 @@ static void sweep(void)
 	for (struct stage **at = &stages, *s; (s = *at);) {
 		bool used = s->pieces;
 
-		for (int i = 0; i < ALL_SLOTS; i++)
+		for (int i = 0; i < STAGE_SLOTS; i++)
 			used |= s->slot[i].taken;
 		if (used || handle_id(h, HANDLE_CUcontext, s->ctx)) {
 			at = &s->next;
@@ -190,9 +220,13 @@ static struct slot *choose(struct stage *s, enum slot_use use)
 	return any;
 }
 
-/* True when its last copy has ended, or ends within this call if `wait`. */
+/* True when its last copy has ended, and the mount has taken what it was lent there; or within this call if
+ * `wait`. */
 static bool ready(struct slot *slot, bool wait)
 {
+	if (slot->lent && !lend_is_over(slot->lent, wait))
+		return false;
+	slot->lent = 0;
 	if (wait)
 		return !stage_wait(slot);
 	if (!slot->pending)
@@ -348,7 +382,7 @@ struct piece *piece_take(size_t n)
 	CUdeviceptr device = s->device;
 
 	if (at >= 0) {
-		p->p = s->base + ALL_SLOTS * STAGE_SLOT + (size_t)at * GRANULE;
+		p->p = s->base + STAGE_SLOTS * STAGE_SLOT + (size_t)at * GRANULE;
 		device = device ? device + (size_t)(p->p - s->base) : 0;
 	} else if ((p->own = own_take(s, room))) {
 		p->p = p->own->p;
@@ -403,7 +437,7 @@ void piece_release(struct piece *p)
 
 	pthread_mutex_lock(&lock);
 	if (!p->own && p->p)
-		memset(s->used + (size_t)(p->p - (s->base + ALL_SLOTS * STAGE_SLOT)) / GRANULE, 0,
+		memset(s->used + (size_t)(p->p - (s->base + STAGE_SLOTS * STAGE_SLOT)) / GRANULE, 0,
 			(p->room + GRANULE - 1) / GRANULE);
 	if (p->own) {
 		p->own->next = s->kept;

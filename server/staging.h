@@ -12,6 +12,8 @@
 #include "wire/cuda_types.h"
 
 #define STAGE_SLOT COPY_SLOT
+#define STAGE_SLOTS 10
+#define STAGE_BYTES ((STAGE_SLOTS + 1) * STAGE_SLOT)
 
 /* What a slot may be taken for. Copies to the device are received by the holder of the baton, who has to go
  * on: so what may be pending for long, because a host function is ahead of it, has slots of its own. */
@@ -28,6 +30,7 @@ struct slot {
 	uint8_t *p; /* STAGE_SLOT bytes */
 	CUevent event; /* the end of the copy that uses it */
 	bool taken, pending;
+	uint64_t lent; /* a ticket of lend.h: not over, the mount has not taken what is there */
 };
 
 /* That of the current context. NULL without memory or context. */

@@ -5,6 +5,7 @@
  * Thread rule: as exec.h; no state of its own. */
 #include "server/transfer.h"
 #include <stdlib.h>
+#include "server/lend.h"
 #include "server/serve.h"
 #include "wire/copy.h"
 
@@ -97,7 +98,8 @@ CUresult transfer_send(struct exec *x, const struct box *b, uint64_t transfer, u
 
 		r = r ? r : done;
 		if (!r && ok) {
-			ok = exec_send_data(x, transfer, offset, f.slot->p, f.n);
+			f.slot->lent = lend_data(x->session, transfer, offset, f.slot->p, f.n);
+			ok = f.slot->lent || exec_send_data(x, transfer, offset, f.slot->p, f.n);
 			offset += f.n;
 		}
 		stage_release(stage, f.slot);

@@ -16,6 +16,8 @@
 #define LIMIT_CACHE_NOTES   (64u << 10)     /* bytes of notes kept with one image */
 #define LIMIT_ARENA         (16ull << 30)   /* bytes of memory for large copies that one program shares with
                                              * its mount */
+#define LIMIT_LENT          (256ull << 20)  /* bytes of staging memory that a server lends to a mount for a
+                                             * session */
 #define LIMIT_CALLS         4096            /* entries of a hello's function list */
 #define LIMIT_NAME          128             /* bytes of an API name, a client name, a host name, without the
                                              * NUL */

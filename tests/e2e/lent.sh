@@ -39,50 +39,58 @@ lent_more()
 {
 	[ "$(stat bytes_lent)" -gt $((lent + (512 << 20))) ]
 }
-for way in to_device pinned_to_device; do
+through()
+{
+	echo $(($(stat bytes_out) + $(stat bytes_in)))
+}
+for way in to_device pinned_to_device to_host pinned_to_host both; do
 	start_program "$way" waits "$way"
 	expect "$way" 20 working
 	lent=$(stat bytes_lent)
-	through=$(stat bytes_out)
+	through=$(through)
 	within 40 lent_more || fail "$way: nothing is lent"
 	lent=$(($(stat bytes_lent) - lent))
-	through=$(($(stat bytes_out) - through))
+	through=$(($(through) - through))
 	[ $((through * 500)) -lt "$lent" ] || fail "$way: $through bytes by the socket, $lent lent"
 	session=$(ls "$mnt/sessions")
 	[ "$(cat "$mnt/sessions/$session/bytes_lent")" -gt 0 ] || fail "the session's own count"
 	end_program "$way"
 	within 10 no_sessions || fail "$way: its session is left"
 done
-# A program that has no memory in common with the mount lends none.
+# A program that has no memory in common with the mount lends none, but the server does.
+lent=$(stat bytes_lent)
 SCUDAFS_CHANNEL=fuse copies fuse
+[ "$(stat bytes_lent)" -gt $((lent + (8 << 20))) ] || fail "the server lends nothing"
 
 # Killed in the middle of a copy.
-wrong() # TAG COMMAND...: what kills, and the program gets an error
+wrong() # TAG WAY COMMAND...: what kills, and the program gets an error
 {
-	start_program "$1" waits to_device
+	start_program "$1" waits "$2"
 	expect "$1" 20 working
-	"${@:2}"
+	"${@:3}"
 	expect "$1" 12 '^code'
 	said "$1" '^code 806 ' || fail "$1: $(cat "$work/$1.out")"
 	within 10 no_sessions || fail "$1: sessions are left: $(sessions)"
 }
-for round in 1 2 3; do
-	wrong "session$round" eval 'kill -KILL $(sessions)'
-	start_program "killed$round" waits pinned_to_device
-	expect "killed$round" 20 working
-	kill -KILL "${pid[killed$round]}"
+for round in to_device to_host pinned_to_host; do
+	wrong "session_$round" $round eval 'kill -KILL $(sessions)'
+	start_program "killed_$round" waits $round
+	expect "killed_$round" 20 working
+	kill -KILL "${pid[killed_$round]}"
 	within 10 no_sessions || fail "a killed program's session is left"
 done
 # The mount keeps no memory of theirs, nor does the server.
 none_open() # PID
 {
-	! ls -l "/proc/$1/fd" | grep -q 'memfd:scudafs-arena'
+	! ls -l "/proc/$1/fd" "/proc/$1/map_files" | grep -q 'memfd:scud'
 }
 within 5 none_open "$(daemon)" || fail "the daemon keeps memory: $(ls -l "/proc/$(daemon)/fd")"
 stop_mount
-start_mount
-wrong daemon eval 'kill -KILL $(daemon)'
-stop_mount
+for way in to_device to_host; do
+	start_mount
+	wrong "daemon_$way" $way eval 'kill -KILL $(daemon)'
+	stop_mount
+done
 
 for n in 1 2; do
 	start_mount -o connections=$n

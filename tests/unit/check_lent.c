@@ -56,11 +56,15 @@ static bool meet(int fd, uint64_t size)
 {
 	struct lending ours = {.size = size}, theirs;
 	struct stream *second = stream_over(&second_peer);
+	uint64_t word = 1;
 	int none;
 
 	ck_assert_int_eq(lending_send(second_peer, &ours, fd), 0);
+	/* What it thinks of the server's memory (check_lend.c). */
+	ck_assert_int_eq(send(second_peer, &word, sizeof word, 0), sizeof word);
 	ck_assert_ptr_null(lent_meet(s, second));
 	ck_assert_int_eq(lending_receive(second_peer, &theirs, &none, 1000), 0);
+	ck_assert(!theirs.taken == !theirs.size);
 	/* Stripes may come where nothing is lent. */
 	ck_assert(!theirs.taken == (s->source[SECOND].stream != NULL));
 	ck_assert(!theirs.taken == (s->lent.memory == NULL));

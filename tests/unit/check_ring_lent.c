@@ -119,6 +119,81 @@ START_TEST(test_says_nothing)
 }
 END_TEST
 
+/* ---- to the host */
+
+/* Until the mount has said what it thinks of the server's memory. */
+static uint64_t meets(void)
+{
+	borrower = TAKES;
+	chunk = LIMIT_REPLY;
+	for (unsigned i = 1; i <= 400 && took_slots == 2; i++)
+		ck_assert_int_eq(copy(i), 0);
+	ck_assert_int_eq(settle(++count), 0);
+	memcpy(pinned, pattern, sizeof pattern);
+	return took_slots;
+}
+
+/* Whichever way the data takes in the mount, beside copies to the device. */
+START_TEST(test_data)
+{
+	static const size_t sizes[] = {sizeof pattern, LIMIT_REPLY, 1, 5 * STRIPE + 77777, sizeof pattern - 1,
+		LIMIT_REPLY + 1};
+	ring.spin_ns = _i >= WAYS ? 30000 : 0;
+	lender = LENDS;
+	ck_assert_uint_eq(meets(), 1);
+	uint64_t before = atomic_load(&counters.bytes_lent), in = atomic_load(&counters.bytes_in);
+	for (unsigned i = 0; i < 24; i++) {
+		if (i % 3 == 0)
+			ck_assert_int_eq(copy(2 * i + 2), 0);
+		ck_assert_int_eq(fetch((enum way)(_i % WAYS), ++count, sizes[i % 6]), 0);
+		memcpy(pinned, pattern, sizeof pattern);
+	}
+	ck_assert_int_eq(settle(++count), 0);
+	ck_assert_uint_eq(wrong, 0);
+	ck_assert_uint_ge(slots_sent, 60);
+	ck_assert_uint_gt(atomic_load(&counters.bytes_lent) - before, 12u * sizeof pattern);
+	ck_assert_uint_lt(atomic_load(&counters.bytes_in) - in, 1 << 20);
+}
+END_TEST
+
+/* Data alone brings the memory. */
+START_TEST(test_data_asks)
+{
+	lender = LENDS;
+	borrower = TAKES;
+	chunk = LIMIT_REPLY;
+	for (unsigned i = 0; i < 400 && took_slots == 2; i++)
+		ck_assert_int_eq(fetch((enum way)_i, ++count, sizeof pattern), 0);
+	ck_assert_uint_eq(took_slots, 1);
+	ck_assert_uint_eq(wrong, 0);
+}
+END_TEST
+
+/* A server that lends what it has not. */
+START_TEST(test_data_outside)
+{
+	lender = _i / WAYS ? LENDS_BEHIND : LENDS_OUTSIDE;
+	ck_assert_uint_eq(meets(), 1);
+	ck_assert_int_eq(fetch((enum way)(_i % WAYS), ++count, sizeof pattern), -EPROTO);
+}
+END_TEST
+
+/* Memory that the mount does not take: it says so, and bytes that are lent there are the end. */
+START_TEST(test_data_refused)
+{
+	static const enum lender all[] = {LENDS_UNSEALED, LENDS_SMALL, LENDS_LARGE, LENDS_NONE};
+	lender = all[_i];
+	ck_assert_uint_eq(meets(), 0);
+	lender = LENDS_NOT;
+	ck_assert_int_eq(fetch(AREAS, ++count, sizeof pattern), 0);
+	ck_assert_uint_eq(wrong, 0);
+	if (!slots)
+		slots = mmap(NULL, SLOTS_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	lender = all[_i];
+	ck_assert_int_eq(fetch(AREAS, ++count, sizeof pattern), -EPROTO);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *s = suite_create("ring_lent");
@@ -132,6 +207,10 @@ int main(void)
 	tcase_add_loop_test(t, test_lies, 0, 2);
 	tcase_add_test(t, test_leaves);
 	tcase_add_test(t, test_says_nothing);
+	tcase_add_loop_test(t, test_data, 0, 2 * WAYS);
+	tcase_add_loop_test(t, test_data_asks, 0, WAYS);
+	tcase_add_loop_test(t, test_data_outside, 0, 2 * WAYS);
+	tcase_add_loop_test(t, test_data_refused, 0, 4);
 	suite_add_tcase(s, t);
 	return unit_run(s);
 }

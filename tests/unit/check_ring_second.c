@@ -87,40 +87,6 @@ START_TEST(test_second_idle)
 }
 END_TEST
 
-static void place(void *to, uint64_t offset, const void *p, size_t n)
-{
-	memcpy((uint8_t *)to + offset, p, n);
-}
-
-/* A copy of n bytes to the host: to where the mount puts them itself, by areas of slots, or by the file. */
-enum way { STRAIGHT, AREAS, FILE_READS, WAYS };
-static int fetch(enum way way, uint32_t count, size_t n)
-{
-	static uint8_t own[sizeof pattern];
-	uint8_t bytes[sizeof(struct frame) + sizeof(struct wish)];
-	struct wish w = {.thread = 1, .count = count, .data = n, .transfer = count};
-	uint8_t *to = way == STRAIGHT ? pinned : own;
-	uint64_t got = 0;
-	struct record r;
-	struct answer a;
-	int e;
-	memset(to, 0, n);
-	fill(&r, bytes, FRAME_WAIT, &w);
-	e = way == FILE_READS ? -ENOTSUP : channel_wait_data(&r, w.transfer, n,
-			way == STRAIGHT ? pinned_at : 0, place, to, &got, &a);
-	if (e == -ENOTSUP || e == -EAGAIN) {
-		e = e == -ENOTSUP ? channel_send(&r) : 0;
-		for (long k; got < n && !e; got += k > 0 ? (uint64_t)k : 0) {
-			k = channel_read_data(w.transfer, got, to + got,
-				n - got < LIMIT_REPLY ? n - got : LIMIT_REPLY);
-			e = k < 0 && k != -EAGAIN ? (int)k : 0;
-		}
-		e = e ? e : channel_await(r.seq, 0, &a);
-	}
-	wrong += !e && (got != n || memcmp(to, pattern, n));
-	return e;
-}
-
 /* Large copies from the device come by two connections as well, whichever way they take in the mount, beside
  * large ones to it. */
 START_TEST(test_second_data)

@@ -28,6 +28,17 @@ enum borrower { TAKES, REFUSES, SAYS_MORE, SAYS_LESS, SAYS_NOTHING, LEAVES };
 static enum borrower borrower;
 static const uint8_t *lent;             /* what it has */
 static uint64_t lent_taken;
+/* And one that lends: nothing; memory of which it uses what has been taken again at once; bytes outside of
+ * it; memory that is not sealed, of another size than it says, of more than a mount takes; none, but says
+ * so. */
+enum lender { LENDS_NOT, LENDS, LENDS_OUTSIDE, LENDS_BEHIND, LENDS_UNSEALED, LENDS_SMALL, LENDS_LARGE,
+	LENDS_NONE };
+static enum lender lender;
+#define SLOTS 4u
+#define SLOTS_BYTES (SLOTS * (uint64_t)LIMIT_REPLY)
+static uint8_t *slots;
+static uint64_t slots_sent, slots_taken;
+static _Atomic uint64_t took_slots;     /* what the mount said to them: 2: nothing yet */
 static _Atomic unsigned lent_records;
 static _Atomic unsigned striped;        /* records whose bulk came by both */
 static _Atomic enum second_word word;   /* the daemon's last one */
@@ -135,6 +146,24 @@ static bool take_lent(uint8_t *to, size_t n)
 	return true;
 }
 
+/* n bytes of a transfer, from `at` on, in a slot that is lent. */
+static void put_lent(const struct wish *w, uint64_t at, uint64_t n)
+{
+	uint64_t slot = slots_sent % SLOTS * LIMIT_REPLY;
+	while (slots_sent - slots_taken == SLOTS)
+		if (!get_from(second_peer, &slots_taken, sizeof slots_taken))
+			return;
+	memset(slots + slot, 0xee, LIMIT_REPLY);
+	memcpy(slots + slot, pattern + at, n);
+	slots_sent++;
+	if (lender == LENDS_OUTSIDE)
+		slot = SLOTS_BYTES - n + 1;
+	else if (lender == LENDS_BEHIND)
+		slot = UINT64_MAX - 4096;
+	put((struct frame){.kind = FRAME_DATA, .flags = FRAME_LENT, .ctx = w->transfer, .seq = at,
+		.bulk_len = n}, &slot, sizeof slot);
+}
+
 static bool serve_record(const struct frame *f, uint32_t *count)
 {
 	static uint8_t bulk[STRIPE];
@@ -166,7 +195,9 @@ static bool serve_record(const struct frame *f, uint32_t *count)
 		return true;
 	for (uint64_t at = 0, most = stripes ? LIMIT_REPLY : chunk; at < w.data; at += most) {
 		uint64_t n = w.data - at < most ? w.data - at : most;
-		if (stripes)
+		if (slots && lender != LENDS_NOT)
+			put_lent(&w, at, n);
+		else if (stripes)
 			put_striped(&w, at, n);
 		else
 			put((struct frame){.kind = FRAME_DATA, .ctx = w.transfer, .seq = at, .bulk_len = n},
@@ -190,7 +221,27 @@ static void meet_lender(void)
 	ck_assert_msg(lent != NULL, "%s", why);
 	ck_assert_ptr_eq(mmap(NULL, 4096, PROT_WRITE, MAP_SHARED, fd, 0), MAP_FAILED);
 	close(fd);
-	ck_assert_int_eq(lending_send(second_peer, &ours, -1), 0);
+	fd = lender == LENDS_NOT || lender == LENDS_NONE ? -1 : lending_create("slots", SLOTS_BYTES);
+	if (lender == LENDS_UNSEALED) {
+		close(fd);
+		fd = memfd_create("slots", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+		ck_assert_int_eq(ftruncate(fd, SLOTS_BYTES), 0);
+	}
+	ours.size = lender == LENDS_NOT ? 0 : lender == LENDS_SMALL ? SLOTS_BYTES + 4096 : SLOTS_BYTES;
+	if (lender == LENDS_LARGE) {
+		close(fd);
+		ours.size = LIMIT_LENT + 4096;
+		fd = lending_create("slots", ours.size);
+	}
+	ck_assert_int_eq(lending_send(second_peer, &ours, fd), 0);
+	if (lender == LENDS_NOT)
+		return;
+	if (fd >= 0)
+		slots = mmap(NULL, SLOTS_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	close(fd);
+	uint64_t said = 2;
+	ck_assert(get_from(second_peer, &said, sizeof said));
+	took_slots = said;
 }
 
 /* The daemon asks for a second connection. */
@@ -268,6 +319,9 @@ static void setup(void)
 	offer = OFFER_NONE;
 	lent = NULL;
 	lent_taken = lent_records = 0;
+	slots = NULL;
+	slots_sent = slots_taken = 0;
+	took_slots = 2;
 	/* In place of the mount: a folder in which the sockets are made. */
 	snprintf(folder, sizeof folder, "/tmp/scudafs-ring.XXXXXX");
 	ck_assert_ptr_nonnull(mkdtemp(folder));
@@ -306,6 +360,8 @@ static void teardown(void)
 		close(second_peer);
 	if (lent)
 		munmap((void *)lent, LIMIT_ARENA);
+	if (slots)
+		munmap(slots, SLOTS_BYTES);
 	second_peer = -1;
 	ck_assert(relay_end_all(3000));
 	snprintf(command, sizeof command, "rm -r %s", folder);
@@ -330,4 +386,38 @@ static inline int settle(uint32_t count)
 	struct answer a;
 	fill(&r, bytes, FRAME_WAIT, &w);
 	return channel_wait(&r, 0, &a);
+}
+
+static inline void fetched(void *to, uint64_t offset, const void *p, size_t n)
+{
+	memcpy((uint8_t *)to + offset, p, n);
+}
+
+/* A copy of n bytes to the host: to where the mount puts them itself, by areas of slots, or by the file. */
+enum way { STRAIGHT, AREAS, FILE_READS, WAYS };
+static inline int fetch(enum way way, uint32_t count, size_t n)
+{
+	static uint8_t own[sizeof pattern];
+	uint8_t bytes[sizeof(struct frame) + sizeof(struct wish)];
+	struct wish w = {.thread = 1, .count = count, .data = n, .transfer = count};
+	uint8_t *to = way == STRAIGHT ? pinned : own;
+	uint64_t got = 0;
+	struct record r;
+	struct answer a;
+	int e;
+	memset(to, 0, n);
+	fill(&r, bytes, FRAME_WAIT, &w);
+	e = way == FILE_READS ? -ENOTSUP : channel_wait_data(&r, w.transfer, n,
+			way == STRAIGHT ? pinned_at : 0, fetched, to, &got, &a);
+	if (e == -ENOTSUP || e == -EAGAIN) {
+		e = e == -ENOTSUP ? channel_send(&r) : 0;
+		for (long k; got < n && !e; got += k > 0 ? (uint64_t)k : 0) {
+			k = channel_read_data(w.transfer, got, to + got,
+				n - got < LIMIT_REPLY ? n - got : LIMIT_REPLY);
+			e = k < 0 && k != -EAGAIN ? (int)k : 0;
+		}
+		e = e ? e : channel_await(r.seq, 0, &a);
+	}
+	wrong += !e && (got != n || memcmp(to, pattern, n));
+	return e;
 }
