@@ -5,14 +5,14 @@
 #include "tests/e2e/progs/prog.h"
 
 #ifdef __SANITIZE_THREAD__     /* which takes ten times as long for each byte */
-#define BYTES ((size_t)256 << 20)
+#define WHOLE ((size_t)256 << 20)
 #else
-#define BYTES ((size_t)1 << 30)
+#define WHOLE ((size_t)1 << 30)
 #endif
 
 int main(int argc, char **argv)
 {
-	size_t bytes = argc > 1 ? strtoull(argv[1], NULL, 0) : BYTES;
+	size_t bytes = argc > 1 ? strtoull(argv[1], NULL, 0) : WHOLE;
 	char *host = malloc(bytes);
 	CUdeviceptr p;
 
