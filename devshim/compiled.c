@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* One file for each result, named by the digest of what names it, in a folder `scudafs` where a driver of
  * NVIDIA's has its own: $CUDA_CACHE_PATH, or ~/.nv/ComputeCache. CUDA_CACHE_DISABLE and CUDA_CACHE_MAXSIZE
- * mean what they mean to that. A file is written under another name first, holds the digest of its contents,
- * and is believed only in a folder into which nobody else can write. Whatever fails here costs the caller a
+ * mean what they mean to that. A file holds the digest of its contents, and is believed only in a folder into
+ * which nobody else can write. Whatever fails here costs the caller a
  * compilation and no more.
  *
  * Thread rule: see compiled.h. Programs that write at the same time do not meet: the last rename wins, with
  * the same contents. */
 #include "devshim/compiled.h"
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdatomic.h>
@@ -21,6 +20,7 @@
 #include <time.h>
 #include <unistd.h>
 #include "wire/digest.h"
+#include "wire/kept.h"
 #include "wire/limits.h"
 #include "wire/log.h"
 #include "wire/uncancelled.h"
@@ -28,7 +28,7 @@
 #define OURS "scudafs"
 #define MAXSIZE (1ull << 30)      /* bytes, unless CUDA_CACHE_MAXSIZE says otherwise, as a driver's */
 #define MAXSIZE_MOST (4ull << 30) /* the most that it can say */
-#define UNFINISHED 600 /* seconds: a file that somebody began to write and never finished */
+#define FILES 65536
 #define NAME (2 * DIGEST + 1)
 
 struct compiled_key {
@@ -95,153 +95,56 @@ static int open_folder(bool make)
 
 /* ---- room */
 
-struct file {
-	struct timespec time;
-	uint64_t size;
-	char name[NAME];
-};
-
-static int by_age(const void *a, const void *b)
-{
-	const struct timespec *s = &((const struct file *)a)->time, *t = &((const struct file *)b)->time;
-
-	if (s->tv_sec != t->tv_sec)
-		return s->tv_sec < t->tv_sec ? -1 : 1;
-	return (s->tv_nsec > t->tv_nsec) - (s->tv_nsec < t->tv_nsec);
-}
-
-/* The results that are kept; what nobody finished is removed on the way. NULL: there are none, or no
- * memory. */
-static struct file *list_files(int folder, size_t *n)
-{
-	int fd = openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	DIR *d = fd == -1 ? NULL : fdopendir(fd);
-	struct file *list = NULL;
-	struct dirent *e;
-	size_t room = 0;
-
-	*n = 0;
-	if (!d && fd != -1)
-		close(fd);
-	while (d && (e = readdir(d))) {
-		struct stat st;
-
-		if (fstatat(folder, e->d_name, &st, AT_SYMLINK_NOFOLLOW) || !S_ISREG(st.st_mode))
-			continue;
-		if (!strncmp(e->d_name, "new.", 4) && time(NULL) - st.st_mtime > UNFINISHED)
-			unlinkat(folder, e->d_name, 0);
-		if (strlen(e->d_name) != NAME - 1)
-			continue;
-		if (*n == room) {
-			struct file *more = realloc(list, (room += 256 + room) * sizeof *list);
-
-			if (!more)
-				break;
-			list = more;
-		}
-		list[*n].time = st.st_mtim;
-		list[*n].size = (uint64_t)st.st_size;
-		strcpy(list[(*n)++].name, e->d_name);
-	}
-	if (d)
-		closedir(d);
-	return list;
-}
-
-/* Throws the oldest away when there is too much, an eighth more than needed, so that this is rare. */
-static void thin(int folder, uint64_t most)
-{
-	size_t n, gone = 0;
-	struct file *list = list_files(folder, &n);
-	uint64_t total = 0;
-
-	for (size_t i = 0; i < n; i++)
-		total += list[i].size;
-	if (total > most) {
-		qsort(list, n, sizeof *list, by_age);
-		while (gone < n && total > most / 8 * 7) {
-			unlinkat(folder, list[gone].name, 0);
-			total -= list[gone++].size;
-		}
-	}
-	free(list);
-}
-
 /* Looks for room now and then only: after what has been written here meanwhile could be too much. */
 static void account(int folder, size_t n)
 {
 	static _Atomic uint64_t unseen = UINT64_MAX / 2; /* bytes since it was looked last: never yet */
-	uint64_t most = limit();
+	uint64_t most = limit(), total = 0;
+	size_t files;
 
 	if (atomic_fetch_add(&unseen, n) + n < most / 64)
 		return;
 	atomic_store(&unseen, 0);
-	thin(folder, most);
+	struct kept_file *list = kept_list(folder, FILES, &files);
+
+	for (size_t i = 0; list && i < files; i++)
+		total += list[i].size;
+	/* An eighth more than needed, so that this is rare. */
+	if (list && (total > most || files >= FILES))
+		kept_thin(folder, list, files, most / 8 * 7, FILES / 8 * 7, &total);
+	free(list);
 }
 
 /* ---- files */
 
-static bool read_whole(int fd, void *p, size_t n)
-{
-	for (size_t got = 0; got < n;) {
-		ssize_t k = read(fd, (uint8_t *)p + got, n - got);
-
-		if (k < 0 && errno == EINTR)
-			continue;
-		if (k <= 0)
-			return false;
-		got += (size_t)k;
-	}
-	return true;
-}
-
-static bool write_whole(int fd, const void *p, size_t n)
-{
-	for (size_t put = 0; put < n;) {
-		ssize_t k = write(fd, (const uint8_t *)p + put, n - put);
-
-		if (k < 0 && errno == EINTR)
-			continue;
-		if (k <= 0)
-			return false;
-		put += (size_t)k;
-	}
-	return true;
-}
-
 /* A text has no end of its own there, so there is a zero behind it. */
 static uint8_t *read_result(int folder, const char *name, uint32_t *n)
 {
-	int fd = openat(folder, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
 	uint8_t found[DIGEST], *p = NULL;
 	struct head head;
-	struct stat st;
-	bool ok;
+	uint64_t size;
+	int fd = kept_open(folder, name, &size);
 
 	if (fd == -1)
 		return NULL;
-	ok = !fstat(fd, &st) && S_ISREG(st.st_mode) && st.st_size > (off_t)sizeof head &&
-	     (uint64_t)st.st_size <= LIMIT_IMAGE && read_whole(fd, &head, sizeof head) &&
-	     !memcmp(head.magic, magic, sizeof magic);
-	if (ok) {
-		*n = (uint32_t)((uint64_t)st.st_size - sizeof head);
+	if (size > sizeof head && size <= LIMIT_IMAGE && kept_read(fd, &head, sizeof head) &&
+		!memcmp(head.magic, magic, sizeof magic)) {
+		*n = (uint32_t)(size - sizeof head);
 		p = calloc(1, (size_t)*n + 1);
-		ok = p && read_whole(fd, p, *n);
 	}
-	if (ok) {
+	if (p && kept_read(fd, p, *n)) {
 		digest(p, *n, found);
-		ok = !memcmp(found, head.digest, DIGEST);
+		if (!memcmp(found, head.digest, DIGEST)) {
+			futimens(fd, NULL); /* what is used is young */
+			close(fd);
+			return p;
+		}
 	}
-	if (ok) {
-		futimens(fd, NULL); /* what is used is young */
-	} else {
-		log_warning("a damaged result of a compilation is thrown away: %s", name);
-		unlinkat(folder, name, 0);
-		free(p);
-		p = NULL;
-	}
+	log_warning("a damaged result of a compilation is thrown away: %s", name);
+	unlinkat(folder, name, 0);
+	free(p);
 	close(fd);
-	return p;
+	return NULL;
 }
 
 /* A file that is larger than the program's own limit would be a signal in the program. */
@@ -254,24 +157,12 @@ static bool fits(uint64_t n)
 
 static bool write_result(int folder, const char *name, const void *p, size_t n)
 {
-	static atomic_uint number;
 	struct head head;
-	char fresh[64];
-	bool ok;
-	int fd;
+	struct iovec parts[] = {{&head, sizeof head}, {(void *)p, n}};
 
 	memcpy(head.magic, magic, sizeof magic);
 	digest(p, n, head.digest);
-	snprintf(fresh, sizeof fresh, "new.%d.%u", (int)getpid(), atomic_fetch_add(&number, 1));
-	fd = openat(folder, fresh, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
-	if (fd == -1)
-		return false;
-	ok = write_whole(fd, &head, sizeof head) && write_whole(fd, p, n);
-	ok = !close(fd) && ok;
-	ok = ok && !renameat(folder, fresh, folder, name);
-	if (!ok)
-		unlinkat(folder, fresh, 0);
-	return ok;
+	return kept_write(folder, name, parts, 2);
 }
 
 /* ---- the functions of the table */

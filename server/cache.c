@@ -1,15 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A folder per client, and in it a file per image, named by its digest, and one of notes beside it. An image
- * is written under another name first. Reading one makes it young.
+/* A folder per client, and in it a file per image, named by its digest, and one of notes beside it. Reading
+ * one makes it young.
  *
  * Thread rule: see cache.h; `kept.lock` guards what is known of the folder. */
 #include "server/cache.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,11 +16,11 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "wire/kept.h"
 #include "wire/limits.h"
 #include "wire/log.h"
 
 #define LIST_AGAIN 64 /* files that a process makes before it lists the folder once more */
-#define UNFINISHED 600 /* seconds: a file that somebody began to write and never finished */
 
 static int folder = -1;
 
@@ -143,53 +141,6 @@ bool cache_is_open(void)
 
 /* ---- room ---- */
 
-struct file {
-	struct timespec time;
-	uint64_t size;
-	char name[2 * DIGEST + 8];
-};
-
-static int by_age(const void *a, const void *b)
-{
-	const struct timespec *s = &((const struct file *)a)->time, *t = &((const struct file *)b)->time;
-
-	if (s->tv_sec != t->tv_sec)
-		return s->tv_sec < t->tv_sec ? -1 : 1;
-	return s->tv_nsec < t->tv_nsec ? -1 : s->tv_nsec > t->tv_nsec;
-}
-
-/* The client's files, at most one more than are allowed; NULL without memory. */
-static struct file *list_files(size_t *n)
-{
-	struct file *list = malloc((LIMIT_CACHE_FILES + 1) * sizeof *list);
-	int fd = openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	DIR *d = fd < 0 ? NULL : fdopendir(fd);
-	struct dirent *e;
-
-	*n = 0;
-	if (fd >= 0 && !d)
-		close(fd);
-	while (list && d && *n <= LIMIT_CACHE_FILES && (e = readdir(d))) {
-		struct file *f = &list[*n];
-		struct stat st;
-
-		if (*e->d_name == '.' || strlen(e->d_name) >= sizeof f->name ||
-			fstatat(folder, e->d_name, &st, AT_SYMLINK_NOFOLLOW) || !S_ISREG(st.st_mode))
-			continue;
-		if (!strncmp(e->d_name, "new.", 4) && time(NULL) - st.st_mtime > UNFINISHED) {
-			unlinkat(folder, e->d_name, 0);
-			continue;
-		}
-		f->time = st.st_mtim;
-		f->size = (uint64_t)st.st_size;
-		strcpy(f->name, e->d_name);
-		++*n;
-	}
-	if (d)
-		closedir(d);
-	return list;
-}
-
 static bool still_known(void)
 {
 	struct stat st;
@@ -212,26 +163,21 @@ static void wrote(void)
 /* Counts what there is, and throws the oldest away when n bytes more are too many. */
 static bool list_and_thin(size_t n)
 {
-	size_t count, gone = 0;
-	struct file *list = list_files(&count);
+	size_t count;
+	struct kept_file *list = kept_list(folder, LIMIT_CACHE_FILES + 1, &count);
 	uint64_t total = 0;
 
 	if (!list)
 		return false;
 	for (size_t i = 0; i < count; i++)
 		total += list[i].size;
-	if (total + n > LIMIT_CACHE || count >= LIMIT_CACHE_FILES) {
-		qsort(list, count, sizeof *list, by_age);
-		/* An eighth more than needed, so that this is rare. */
-		while (gone < count && (total + n > LIMIT_CACHE / 8 * 7 ||
-					       count - gone > LIMIT_CACHE_FILES / 8 * 7)) {
-			unlinkat(folder, list[gone].name, 0);
-			total -= list[gone++].size;
-		}
-	}
+	/* An eighth more than needed, so that this is rare. */
+	if (total + n > LIMIT_CACHE || count >= LIMIT_CACHE_FILES)
+		count = kept_thin(folder, list, count, LIMIT_CACHE / 8 * 7 - n, LIMIT_CACHE_FILES / 8 * 7,
+			&total);
 	free(list);
 	kept.bytes = total;
-	kept.files = count - gone;
+	kept.files = count;
 	kept.left = LIST_AGAIN;
 	return true;
 }
@@ -259,32 +205,18 @@ static bool make_room(size_t n)
 
 /* ---- images ---- */
 
-static bool read_whole(int fd, void *p, size_t n)
-{
-	for (size_t got = 0; got < n;) {
-		ssize_t k = pread(fd, (uint8_t *)p + got, n - got, (off_t)got);
-
-		if (k < 0 && errno == EINTR)
-			continue;
-		if (k <= 0)
-			return false;
-		got += (size_t)k;
-	}
-	return true;
-}
-
 static int open_file(const struct name *name, size_t most, size_t *n)
 {
-	int fd = folder < 0 ? -1 : openat(folder, name->text, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
-	struct stat st;
+	uint64_t size;
+	int fd = folder < 0 ? -1 : kept_open(folder, name->text, &size);
 
 	if (fd < 0)
 		return -1;
-	if (fstat(fd, &st) || !S_ISREG(st.st_mode) || st.st_size <= 0 || (uint64_t)st.st_size > most) {
+	if (!size || size > most) {
 		close(fd);
 		return -1;
 	}
-	*n = (size_t)st.st_size;
+	*n = size;
 	return fd;
 }
 
@@ -295,7 +227,7 @@ void *cache_read(const uint8_t d[DIGEST], size_t n, size_t tail)
 	size_t there = 0;
 	int fd = open_file(&name, LIMIT_IMAGE, &there);
 	uint8_t *p = fd < 0 || there != n ? NULL : malloc(n + tail);
-	bool ok = p && read_whole(fd, p, n);
+	bool ok = p && kept_read(fd, p, n);
 
 	if (ok) {
 		digest(p, n, found);
@@ -317,40 +249,14 @@ void *cache_read(const uint8_t d[DIGEST], size_t n, size_t tail)
 	return p;
 }
 
-static bool write_whole(int fd, const void *p, size_t n)
-{
-	for (size_t put = 0; put < n;) {
-		ssize_t k = write(fd, (const uint8_t *)p + put, n - put);
-
-		if (k < 0 && errno == EINTR)
-			continue;
-		if (k <= 0)
-			return false;
-		put += (size_t)k;
-	}
-	return true;
-}
-
 void cache_write(const uint8_t d[DIGEST], const void *p, size_t n)
 {
-	static atomic_uint number;
-	struct name name = name_of(d, "");
-	char fresh[64];
-	int fd;
+	struct iovec part = {(void *)p, n};
 
 	if (folder < 0 || !make_room(n))
 		return;
-	snprintf(fresh, sizeof fresh, "new.%d.%u", (int)getpid(), atomic_fetch_add(&number, 1));
-	fd = openat(folder, fresh, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
-	if (fd < 0) {
-		wrote();
-		return;
-	}
-	if (!write_whole(fd, p, n) || renameat(folder, fresh, folder, name.text)) {
+	if (!kept_write(folder, name_of(d, "").text, &part, 1))
 		log_warning("an image is not kept: %m");
-		unlinkat(folder, fresh, 0);
-	}
-	close(fd);
 	wrote();
 }
 
@@ -362,7 +268,7 @@ uint8_t *cache_notes(const uint8_t d[DIGEST], size_t *n)
 	int fd = open_file(&name, LIMIT_CACHE_NOTES, n);
 	uint8_t *p = fd < 0 ? NULL : malloc(*n);
 
-	if (p && !read_whole(fd, p, *n)) {
+	if (p && !kept_read(fd, p, *n)) {
 		free(p);
 		p = NULL;
 	}

@@ -162,6 +162,7 @@ START_TEST(room)
 	pclose(f);
 	folder[strcspn(folder, "\n")] = 0;
 	ck_assert_str_ne(folder, "");
+	remember("older");
 	snprintf(command, sizeof command, "touch -d '2 hours ago' %s/* && truncate -s %llu %s/big && "
 		"touch -d '1 hour ago' %s/big && touch -d '1 hour ago' %s/new.1.1",
 		folder, (unsigned long long)LIMIT_CACHE - 3, folder, folder, folder);
@@ -170,6 +171,7 @@ START_TEST(room)
 	remember("more");
 	ck_assert(known("more"));
 	ck_assert(known("old"));
+	ck_assert(!known("older"));
 	snprintf(command, sizeof command, "[ ! -e %s/big ] && [ ! -e %s/new.1.1 ]", folder, folder);
 	ck_assert_int_eq(system(command), 0);
 	/* Another process's files are counted, too. */
