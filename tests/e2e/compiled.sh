@@ -57,8 +57,10 @@ CUDA_CACHE_PATH='' HOME=$work/home answer 'found result' 1 input options build r
 nowhere=$'not found 500\nkeeping it answers 304'
 CUDA_CACHE_PATH='' HOME='' answer "$nowhere" 1 input options build result
 CUDA_CACHE_PATH=$work/good answer "$nowhere" 1 input options build result
-got=$(ulimit -f 0 && run_program compiled 1 elsewhere options build result)
-[ "$got" = "$nowhere" ] || fail "where no file may be written it said '$got'"
+if [ "$sanitizer" != tsan ]; then # its runtime writes a file
+	got=$(ulimit -f 0 && run_program compiled 1 elsewhere options build result)
+	[ "$got" = "$nowhere" ] || fail "where no file may be written it said '$got'"
+fi
 
 # Room: never more than was allowed, by far the most of that is used, and the latest is there.
 rm -rf "$ours"
