@@ -36,7 +36,8 @@ $(B)/bin/scuda-server: LIBS = $(shell pkg-config --libs openssl) -llz4 -ldl -lpt
 $(B)/obj/shim.cuda.o: $(sort $(shim) $(filter-out %/tables.o,$(tables))) $(call gen,stubs)
 $(B)/obj/shim.nvml.o: $(call objects,devshim/nvml) $(call gen_nvml,stubs)
 $(B)/lib/libcuda.so.1: $(B)/obj/shim.cuda.o $(B)/obj/shim.tables.o $(codec) \
-	$(addprefix $(B)/obj/wire/,fds.o image.o digest.o kept.o hops.o look.o) $(call gen,entry procs calls names)
+	$(addprefix $(B)/obj/wire/,fds.o image.o digest.o kept.o hops.o look.o) \
+	$(call gen,entry procs calls names)
 $(B)/lib/libcuda.so.1: LIBS = -lpthread
 $(B)/lib/libnvidia-ml.so.1: $(B)/obj/shim.nvml.o $(B)/obj/devshim/count.o $(codec) \
 	$(call gen_nvml,entry calls names)
