@@ -1,21 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Bytes from the server become frames. What is small is received many frames at a time and answered from
  * there (inbound.c); a large frame is received into a buffer of its own, or straight into the memory that the
- * program shares, when it awaits it there.
+ * program shares, when it awaits it there (direct.c).
  *
  * Thread rule: see relay_state.h. The session's thread alone. */
 #include "scudafs/relay_state.h"
 #include <errno.h>
 #include <linux/sockios.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include "scudafs/text.h"
 #include "wire/msg.h"
 
 #define READS_A_TURN 32             /* then the thread looks at its times again */
-#define LENT_STEP (128u << 10)
 #define PEEK 256                    /* bytes read to learn what comes after a large frame */
 
 static int on_bye(struct relay *r, const uint8_t *head, size_t n)
@@ -81,10 +79,9 @@ static int on_rest(struct relay *r, bool by_second)
 
 static int on_frame(struct relay *r, const struct frame *f, const uint8_t *p, size_t n, struct buffer *b)
 {
-	atomic_fetch_add_explicit(&counters.frames_in, 1, memory_order_relaxed);
 	if (f->kind == FRAME_PONG && f->seq == PONG_REST)
 		return on_rest(r, f->ctx == 1);
-	r->misfit = 0;
+	inbound_whole(r);
 	switch (f->kind) {
 	case FRAME_REPLY:
 		return inbound_reply(r, f, p, n, b);
@@ -116,205 +113,6 @@ static int check(struct relay *r, const struct frame *f)
 	return EPROTO;
 }
 
-/* ---- stripes ---- */
-
-/* What lies in the receive buffer is no more than the beginning of the first stripe. */
-_Static_assert(RECEIVE_BYTES <= STRIPE, "stripes");
-
-/* The frame under way, of which the header is here: NULL when there is none. *at: the next byte of its bulk.
- * */
-static const struct frame *under_way(const struct relay *r, uint64_t *at)
-{
-	const struct buffer *b = r->large;
-	const struct frame *f = r->direct.left ? &r->direct.frame : b ? (const struct frame *)b->data : NULL;
-	if (f)
-		*at = r->direct.left ? f->head_len + f->bulk_len - r->direct.left : b->len - sizeof(*f);
-	return f;
-}
-
-struct stream *inbound_stream(const struct relay *r)
-{
-	uint64_t at;
-	const struct frame *f = under_way(r, &at);
-	return f && f->flags & FRAME_STRIPED && at / STRIPE % 2 ? r->second.stream : r->stream;
-}
-
-/* How many of the next n bytes come by that stream. */
-static size_t by_one_stream(const struct relay *r, size_t n)
-{
-	uint64_t at, left;
-	const struct frame *f = under_way(r, &at);
-	if (!f || !(f->flags & FRAME_STRIPED))
-		return n;
-	left = STRIPE - at % STRIPE;
-	return n < left ? n : left;
-}
-
-/* ---- straight into shared memory ---- */
-
-/* The slot whose area takes the data of the frame; -1: none; -2: the data is wrong. */
-static int area_of(struct relay *r, const struct frame *f)
-{
-	bool ok = true;
-	if (!r->channel)
-		return -1;
-	pthread_mutex_lock(&r->lock);
-	int slot = channel_area(r->channel, f->ctx & 0x3ffff, f->seq, f->head_len + f->bulk_len, &ok);
-	pthread_mutex_unlock(&r->lock);
-	if (ok)
-		return slot;
-	log_warning("session %u: %s sent byte %llu of transfer %llu out of order", r->id, r->address,
-		(unsigned long long)f->seq, (unsigned long long)f->ctx);
-	return -2;
-}
-
-
-/* Where the next byte goes, and how many there; *room 0: the program has to make room. */
-static uint8_t *direct_place(const struct relay *r, size_t *room)
-{
-	const struct direct *d = &r->direct;
-	uint64_t body = d->frame.head_len + d->frame.bulk_len;
-	*room = d->left;
-	if (d->frame.kind == FRAME_REPLY)
-		return d->to;
-	uint8_t *to = channel_area_at(r->channel, d->slot, d->frame.seq + body - d->left, room);
-	*room = *room < d->left ? *room : d->left;
-	return to;
-}
-
-bool inbound_stalled(const struct relay *r)
-{
-	size_t room = 1;
-	if (r->direct.left)
-		direct_place(r, &room);
-	return !room;
-}
-
-bool inbound_pending(const struct relay *r)
-{
-	return (r->receive_len || r->direct.from) && r->direct.left && !inbound_stalled(r);
-}
-
-/* n more bytes are in place. */
-static int direct_took(struct relay *r, size_t n)
-{
-	struct direct *d = &r->direct;
-	struct frame f = d->frame;
-	size_t body = f.head_len + (size_t)f.bulk_len;
-	d->to += n;
-	d->left -= n;
-	if (f.kind == FRAME_DATA) {
-		int e = relay_memory(r);
-		if (e)
-			return e;
-		struct answers a;
-		answers_init(&a);
-		channel_area_has(r->channel, d->slot, f.seq + body - d->left);
-		pthread_mutex_lock(&r->lock);
-		r->read_at = clock_ms();
-		relay_tell_until(r, &a);
-		pthread_mutex_unlock(&r->lock);
-		answers_send(&a);
-	}
-	if (d->left)
-		return 0;
-	if (f.kind == FRAME_DATA)
-		second_heard(r, body);
-	if (f.kind == FRAME_REPLY)
-		return on_frame(r, &f, NULL, sizeof(f) + body, NULL);
-	atomic_fetch_add_explicit(&counters.frames_in, 1, memory_order_relaxed);
-	return 0;
-}
-
-/* Puts in place what has been received already, as far as there is room. Returns 0 or an errno; *used: the
- * bytes. */
-static int direct_feed(struct relay *r, const uint8_t *p, size_t n, size_t *used)
-{
-	int e = 0;
-	*used = 0;
-	while (!e && r->direct.left && *used < n) {
-		size_t room;
-		uint8_t *to = direct_place(r, &room);
-		room = room < n - *used ? room : n - *used;
-		if (!room)
-			break;
-		memcpy(to, p + *used, room);
-		*used += room;
-		e = direct_took(r, room);
-	}
-	return e;
-}
-
-/* Puts in place what is lent, as far as there is room. Returns 0 or an errno. */
-static int direct_lent(struct relay *r)
-{
-	struct direct *d = &r->direct;
-	uint64_t n = d->frame.bulk_len;
-	int e = 0;
-	while (!e && d->left) {
-		size_t room;
-		uint8_t *to = direct_place(r, &room);
-		if (!room)
-			return 0;
-		/* In steps, so that the program copies what is there while the rest comes. */
-		room = room < LENT_STEP ? room : LENT_STEP;
-		memcpy(to, d->from, room);
-		d->from += room;
-		e = direct_took(r, room);
-	}
-	d->from = NULL;
-	return e ? e : lent_taken(r, n);
-}
-
-/* The header of data is here: does its program wait for it at a place of its own? */
-static int direct_data(struct relay *r, const struct frame *f)
-{
-	int slot = f->head_len + f->bulk_len ? area_of(r, f) : -1;
-	if (slot >= 0)
-		r->direct = (struct direct){
-			.frame = *f, .left = f->head_len + (size_t)f->bulk_len, .slot = slot};
-	return slot == -2 ? EPROTO : 0;
-}
-
-/* Data lies at that place of what the server lends. */
-static int lent_data(struct relay *r, struct frame *f, uint64_t at)
-{
-	const uint8_t *from = lent_at(r, at, f->bulk_len);
-	int e = !from ? EPROTO : r->channel ? direct_data(r, f) : 0;
-	if (e)
-		return e;
-	if (r->direct.left) {
-		r->direct.from = from;
-		return direct_lent(r);
-	}
-	/* Nobody waits for it there: it is kept like what has come by the connection. */
-	struct buffer *b = buffer_create(sizeof(*f) + (size_t)f->bulk_len);
-	if (!b)
-		return ENOMEM;
-	memcpy(b->data, f, sizeof(*f));
-	memcpy(b->data + sizeof(*f), from, (size_t)f->bulk_len);
-	b->len = sizeof(*f) + (size_t)f->bulk_len;
-	e = on_frame(r, f, b->data, b->len, b);
-	buffer_unref(b);
-	return e ? e : lent_taken(r, f->bulk_len);
-}
-
-/* The same for a large reply, of which `have` bytes are here. */
-static void direct_reply(struct relay *r, const struct frame *f, const uint8_t *p, size_t have)
-{
-	size_t n = sizeof(*f) + f->head_len + (size_t)f->bulk_len;
-	uint8_t *to = NULL;
-	pthread_mutex_lock(&r->lock);
-	int slot = channel_waiting(r->channel, f->seq);
-	if (slot >= 0)
-		to = channel_begin(r->channel, slot, n);
-	pthread_mutex_unlock(&r->lock);
-	if (!to)
-		return;
-	memcpy(to, p, have);
-	r->direct = (struct direct){.frame = *f, .to = to + have, .left = n - have, .slot = slot};
-}
-
 /* Hands on the complete frames of the receive buffer; the start of one that does not fit there moves to where
  * it goes, or into a buffer of its own. */
 static int split(struct relay *r)
@@ -335,8 +133,8 @@ static int split(struct relay *r)
 			r->bulky = false;
 			memcpy(&place, r->receive + at + sizeof(f), sizeof(place));
 			at += sizeof(f) + sizeof(place);
-			e = lent_data(r, &f, place);
-			if (r->direct.left)
+			e = direct_lent_data(r, &f, place);
+			if (r->direct.on)
 				break;
 			continue;
 		}
@@ -346,11 +144,11 @@ static int split(struct relay *r)
 		if (e)
 			break;
 		r->bulky = n > have && n > RECEIVE_BYTES / 4;
-		if (r->direct.left) {
+		if (r->direct.on) {
 			at += sizeof(f);
 			e = direct_feed(r, r->receive + at, r->receive_len - at, &used);
 			at += used;
-			if (r->direct.left)
+			if (r->direct.on)
 				break;
 		} else if (have >= n) {
 			e = on_frame(r, &f, r->receive + at, n, NULL);
@@ -359,7 +157,7 @@ static int split(struct relay *r)
 			if (r->channel && f.kind == FRAME_REPLY)
 				direct_reply(r, &f, r->receive + at, have);
 			at += have;
-			if (r->direct.left)
+			if (r->direct.on)
 				break;
 			r->large = buffer_create(n);
 			if (!r->large)
@@ -377,14 +175,20 @@ static int split(struct relay *r)
 	return e;
 }
 
-/* There is room for what was received ahead of it. */
+/* There is room for what was received ahead of it, or the other thread's stripes are here. */
 static int resume(struct relay *r)
 {
 	size_t used = 0;
-	int e = r->direct.from ? direct_lent(r) : direct_feed(r, r->receive, r->receive_len, &used);
+	int e;
+	if (r->direct.from)
+		e = direct_lent(r);
+	else if (r->direct.left)
+		e = direct_feed(r, r->receive, r->receive_len, &used);
+	else
+		e = direct_end(r);
 	r->receive_len -= used;
 	memmove(r->receive, r->receive + used, r->receive_len);
-	return e || r->direct.left ? e : split(r);
+	return e || r->direct.on ? e : split(r);
 }
 
 static int finish_large(struct relay *r)
@@ -403,13 +207,13 @@ static int finish_large(struct relay *r)
 static uint8_t *receive_place(struct relay *r, size_t *room)
 {
 	struct buffer *b = r->large;
-	if (r->direct.left) {
+	if (r->direct.on) {
 		uint8_t *to = direct_place(r, room);
 		/* What was received ahead of it comes first. */
-		*room = r->receive_len || r->direct.from ? 0 : by_one_stream(r, *room);
+		*room = r->receive_len || r->direct.from ? 0 : stripes_room(r, *room);
 		return to;
 	}
-	*room = b ? by_one_stream(r, r->large_size - b->len) : RECEIVE_BYTES - r->receive_len;
+	*room = b ? stripes_room(r, r->large_size - b->len) : RECEIVE_BYTES - r->receive_len;
 	/* After a large frame comes another one: then all but its header need not be copied. */
 	if (!b && r->bulky && !r->receive_len)
 		*room = PEEK;
@@ -428,7 +232,7 @@ bool inbound_receive(struct relay *r)
 			continue;
 		}
 		struct buffer *b = r->large;
-		bool direct = r->direct.left;
+		bool direct = r->direct.on;
 		size_t room;
 		uint8_t *to = receive_place(r, &room);
 		if (!room)

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The inside of a relay, shared by the files of a session: relay.c (its life), session_thread.c, heartbeat.c,
  * sessions.c (the table), parked.c (requests that wait), outbound*.c, second.c and lend.c (batches to the
- * server), receive.c (frames from it) and inbound.c (what they bring).
+ * server), receive.c (frames from it), direct.c and stripes.c (where their bytes go, and by which connection
+ * they come) and inbound*.c (what they bring).
  *
  * Thread rule: `lock` guards everything that is not said to be the thread's own. It is dropped during every
  * system call on the stream: `writing` says that a thread is at it. Requests are answered after the lock is
  * dropped: they gather in a `struct answers`. Order of locks: session table, relay, libfuse, buffers. */
 #pragma once
 #include <pthread.h>
+#include <semaphore.h>
 #include "scudafs/arena.h"
 #include "scudafs/buffer.h"
 #include "scudafs/channel.h"
@@ -61,11 +63,26 @@ struct transfer {
 /* A frame that is received straight into shared memory: a reply into its slot, data to where it is awaited.
  * */
 struct direct {
+	bool on;                    /* there is one */
+	bool shared;                /* of its stripes stripes.c's thread receives those of the second connection */
 	struct frame frame;
 	uint8_t *to;                /* of a reply */
 	const uint8_t *from;        /* data that is lent: its next byte */
-	size_t left;                /* bytes to come; 0: there is none */
+	size_t left;                /* bytes to come */
 	int slot;
+};
+
+/* The thread that receives stripes of the second connection (stripes.c). What is not said to be atomic is the
+ * session's thread's, and the thread's from one `given` until `here`. */
+struct stripes {
+	bool tried, started;        /* there is a thread */
+	pthread_t thread;
+	sem_t given;
+	uint8_t *to;                /* the frame's first byte */
+	uint64_t n;
+	_Atomic bool here;          /* those of the frame are in place */
+	_Atomic bool awaited;       /* the session's thread sleeps and is to be woken then */
+	_Atomic bool ends;
 };
 
 /* The second connection, for every second stripe of large bulks (second.c). Its stream is set once, by its
@@ -172,6 +189,7 @@ struct relay {
 	struct buffer *large;       /* a frame that does not fit there, being received */
 	size_t large_size;
 	struct direct direct;
+	struct stripes stripes;
 	bool bulky;                 /* the last frame was such a one: the next is, too, as a rule */
 	struct look spin;           /* what is expected comes so soon that sleeping is not worth it */
 	bool awaits_long;           /* one of the few that look long for an answer */
@@ -179,7 +197,7 @@ struct relay {
 	 * given to the connection by which that is to come, those at the peer when it said so last. */
 	uint64_t misfit, arrived;
 	uint64_t looked, acked, ping_at, pings, paused_at;
-	uint64_t came;              /* when bytes were received last, ms; at the latest when they could be */
+	uint64_t came;              /* when bytes were received last, ms, or could be; under the lock */
 };
 
 /* Bytes taken and not written. */
@@ -326,15 +344,51 @@ bool inbound_receive(struct relay *r);
 bool inbound_full(const struct relay *r, uint64_t now);
 /* Under the lock: answers a wait whose reply is kept here already; false when it is not. */
 bool inbound_give(struct relay *r, struct request *q, struct answers *a);
-/* By the session's thread: is the next byte held up until the program has made room for it; and is there room
- * for some that have been received already? */
+/* A whole frame has come. */
+static inline void inbound_whole(struct relay *r)
+{
+	atomic_fetch_add_explicit(&counters.frames_in, 1, memory_order_relaxed);
+	r->misfit = 0;
+}
+
+/* direct.c, by the session's thread, without the lock; what returns int returns 0 or an errno. The next byte
+ * is held up until the program has made room for it; there is room for some that have been received already,
+ * or what stripes.c's thread receives has come. */
 bool inbound_stalled(const struct relay *r);
 bool inbound_pending(const struct relay *r);
-/* The same: the stream that the next byte comes by; is a frame here in part? */
+/* The header of data is here: does its program await it at a place of its own (direct.on)? The same for data
+ * at `at` of what the server lends; and for a large reply, of which `have` bytes are here. */
+int direct_data(struct relay *r, const struct frame *f);
+int direct_lent_data(struct relay *r, struct frame *f, uint64_t at);
+void direct_reply(struct relay *r, const struct frame *f, const uint8_t *p, size_t have);
+/* Where the next byte goes, and how many there; *room 0: the program has to make room. */
+uint8_t *direct_place(const struct relay *r, size_t *room);
+/* n more bytes are in place. */
+int direct_took(struct relay *r, size_t n);
+/* Puts in place what has been received already, as far as there is room, *used bytes; the same for what is
+ * lent. */
+int direct_feed(struct relay *r, const uint8_t *p, size_t n, size_t *used);
+int direct_lent(struct relay *r);
+/* All bytes are in place. */
+int direct_end(struct relay *r);
+
+/* stripes.c, by the session's thread. The stream that the next byte comes by, and how many of the next n
+ * bytes come by it. */
 struct stream *inbound_stream(const struct relay *r);
+size_t stripes_room(const struct relay *r, size_t n);
+/* Its thread receives those stripes of n bytes that come by the second connection, the first byte at `to`;
+ * false: they are the caller's. */
+bool stripes_give(struct relay *r, uint8_t *to, uint64_t n);
+/* All of the frame is here but for those. */
+bool stripes_missing(const struct relay *r);
+/* The session's thread is about to sleep until they are here: it looks once more; and it is awake. */
+void stripes_await(struct relay *r, bool asleep);
+void stripes_finish(struct relay *r);
+
+/* Is a frame here in part? */
 static inline bool inbound_in_frame(const struct relay *r)
 {
-	return r->direct.left || r->large || r->receive_len;
+	return r->direct.on || r->large || r->receive_len;
 }
 void inbound_finish(struct relay *r);
 void inbound_data_finish(struct relay *r);

@@ -64,11 +64,13 @@ struct news {
 	struct channel *c;          /* NULL: nothing */
 	bool takes;                 /* there is room for what the program puts there */
 	bool stalled;               /* data waits until the program has made room */
+	bool missing;               /* all of a frame is here but for what another thread receives */
 };
 
 static bool is_there(const struct relay *r, const struct news *l)
 {
-	return l->c && ((l->takes && channel_has_news(l->c)) || (l->stalled && !inbound_stalled(r)));
+	return (l->missing && !stripes_missing(r)) ||
+	       (l->c && ((l->takes && channel_has_news(l->c)) || (l->stalled && !inbound_stalled(r))));
 }
 
 /* Takes or gives back the right to look long for an answer. The thread's own. */
@@ -108,8 +110,10 @@ static int await_events(struct relay *r, struct pollfd *p, const struct news *l,
 	await_long(r, false);
 	if (l->c)
 		channel_sleeps(l->c, true);
+	stripes_await(r, l->missing);
 	if (!is_there(r, l))
 		n = poll(p, POLLED, timeout);
+	stripes_await(r, false);
 	if (l->c)
 		channel_sleeps(l->c, false);
 	return n;
@@ -127,17 +131,19 @@ static bool turn(struct relay *r)
 	bool offer = !over && r->asked && !r->channel;
 	r->asked &= !offer;
 	struct news look = {.c = r->channel && channel_is_used(r->channel) ? r->channel : NULL,
-		.takes = relay_queued(r) <= LIMIT_QUEUE, .stalled = inbound_stalled(r)};
+		.takes = relay_queued(r) <= LIMIT_QUEUE, .stalled = inbound_stalled(r),
+		.missing = stripes_missing(r)};
 	uint64_t now = clock_ms();
 	r->paused = !over && (look.stalled || inbound_full(r, now));
 	int timeout = over ? 0 : heartbeat_next(r, now), broken = r->broken;
-	short events = (r->paused ? 0 : POLLIN) | (r->blocked ? POLLOUT : 0);
+	short events = (r->paused || look.missing ? 0 : POLLIN) | (r->blocked ? POLLOUT : 0);
 	pthread_mutex_unlock(&r->lock);
 	if (over)
 		return false;
 	if (offer)
 		offer_channel(r);
 	struct stream *from = inbound_stream(r);
+	bool pending = (events & POLLIN) && (stream_pending(r->stream) || inbound_pending(r));
 	bool other = (events & POLLIN) && from != r->stream;
 	if (other)
 		events &= ~POLLIN;
@@ -145,7 +151,6 @@ static bool turn(struct relay *r)
 		{.fd = r->wake_fd, .events = POLLIN}, {.fd = r->pid_fd, .events = POLLIN},
 		{.fd = r->channel ? channel_fd(r->channel) : -1, .events = POLLIN},
 		{.fd = other ? stream_fd(from) : -1, .events = POLLIN}};
-	bool pending = (events & POLLIN) && (stream_pending(r->stream) || inbound_pending(r));
 	int n = 0;
 	if (!pending)
 		n = await_events(r, p, &look, timeout);
@@ -165,9 +170,8 @@ static bool turn(struct relay *r)
 		if (channel_is_used(r->channel))
 			atomic_store(&r->socket, SOCKET_NONE);
 	}
-	bool came = false;
-	if (((events & POLLIN) && (pending || p[0].revents & (POLLIN | POLLHUP | POLLERR))) || p[4].revents)
-		came = inbound_receive(r);
+	bool readable = (events & POLLIN) && p[0].revents & (POLLIN | POLLHUP | POLLERR);
+	bool came = (pending || readable || p[4].revents) && inbound_receive(r);
 
 	uint64_t late = now + (uint64_t)timeout + LATE_MS;
 	pthread_mutex_lock(&r->lock);
