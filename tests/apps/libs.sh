@@ -50,7 +50,7 @@ flags)
 	do
 		read -r include file < <(find_library "$l")
 		[ "$include" = "$cuda/include" ] || printf -- '-I%s ' "$include"
-		printf -- '%s -Xlinker -rpath,%s ' "$file" "$(dirname "$file")"
+		printf -- '-L%s -l:%s -Xlinker -rpath,%s ' "${file%/*}" "${file##*/}" "${file%/*}"
 	done
 	;;
 esac

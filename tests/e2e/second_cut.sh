@@ -61,7 +61,8 @@ wrong() # HOW BYTES [CONNECTIONS first|back]: the program gets an error
 	local start tag=$1${3:-}${4:-} way=to_device
 	[ "${4:-}" != back ] || way=to_host
 	through "$1" "$2" "${3:-2}" "${@:4}"
-	start_program "beside_$tag" steady
+	# So slow that it is not the one by whose first connection so many bytes pass first.
+	start_program "beside_$tag" steady 20
 	expect "beside_$tag" 20 working
 	start_program "$tag" waits $way
 	expect "$tag" 20 working

@@ -21,6 +21,10 @@ stripers() # how many sessions send stripes to the mount
 	done
 	echo $n
 }
+receivers() # how many threads of the daemon receive a second connection's stripes
+{
+	cat "/proc/$(daemon)/task/"*/comm | grep -cx stripes
+}
 none_left() { [ "$(seconds)" = 0 ]; }
 
 copies() # NAME SECONDS
@@ -29,10 +33,12 @@ copies() # NAME SECONDS
 	expect "$1" 40 right
 	[ "$(seconds)" = "$2" ] || fail "$1: $(seconds) second connections, not $2"
 	[ "$(stripers)" = "$2" ] || fail "$1: $(stripers) sessions send stripes, not $2"
+	[ "$(receivers)" = "$2" ] || fail "$1: $(receivers) threads receive stripes, not $2"
 	tell "$1"
 	expect "$1" 40 over
 	wait "${pid[$1]}" || fail "$1 ended with $?"
 	within 10 none_left || fail "$1: the second connection stays"
+	[ "$(receivers)" = 0 ] || fail "$1: the thread that receives its stripes stays"
 }
 
 start_server

@@ -1,15 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Works and checks every result until standard input ends: copies, launches, reads back. Says "working" once,
- * then "N rounds, longest M ms". One thread. */
+/* Works and checks every result until standard input ends: copies of 256 KiB, launches, reads back. Says
+ * "working" once, then "N rounds, longest M ms". With a number, so many milliseconds pass between two rounds.
+ * One thread. */
 #include <poll.h>
+#include <stdlib.h>
 #include "tests/e2e/progs/prog.h"
 
 #define WORDS 65536
 
-int main(void)
+int main(int argc, char **argv)
 {
 	static unsigned words[WORDS];
 	int64_t longest = 0;
+	int between = argc > 1 ? atoi(argv[1]) : 0;
 	unsigned rounds = 0;
 	CUdeviceptr p;
 
@@ -30,7 +33,7 @@ int main(void)
 		longest = took > longest ? took : longest;
 		if (!rounds)
 			say("working");
-		if (poll(&in, 1, 0) > 0)
+		if (poll(&in, 1, between) > 0)
 			break;
 	}
 	printf("%u rounds, longest %lld ms\n", rounds + 1, (long long)longest);
