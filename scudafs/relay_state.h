@@ -64,7 +64,7 @@ struct transfer {
  * */
 struct direct {
 	bool on;                    /* there is one */
-	bool shared;                /* of its stripes stripes.c's thread receives those of the second connection */
+	bool shared;                /* stripes.c's thread receives those of the second connection */
 	struct frame frame;
 	uint8_t *to;                /* of a reply */
 	const uint8_t *from;        /* data that is lent: its next byte */

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A session's second connection. One connection is as fast as the processor that sends into it, so every
  * second stripe of a large copy (FRAME_STRIPED) may go by another one, which a thread of its own fills: here,
- * of copies to the device, and in the server of those to the host, which stripes.c receives. That is worth a thread where large copies have gone at a GB/s and more, which says that
- * neither the link nor a want of processors holds them up; then the server is asked for a second connection,
- * once, and told when it is in place. Where there comes none, or it ends while nothing is on its way, all
- * goes by the first. By a unix socket memory is lent in place of that (lend.c).
+ * of copies to the device, and in the server of those to the host, which stripes.c receives. That is worth a
+ * thread where large copies have gone at a GB/s and more, which says that neither the link nor a want of
+ * processors holds them up; then the server is asked for a second connection, once, and told when it is in
+ * place. Where there comes none, or it ends while nothing is on its way, all goes by the first. By a unix
+ * socket memory is lent in place of that (lend.c).
  *
  * Thread rule: see relay_state.h. The thread writes to the stream, others ask the kernel about it under the
  * lock; it is started, and waited for, by the session's thread, so the relay outlives it. */

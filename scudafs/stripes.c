@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Stripes from the server: of a large copy to the host every second stripe comes by the second connection
- * (second.c, FRAME_STRIPED). One thread puts 5 GB/s into memory that no processor's cache holds, which is less
- * than two connections carry: so those of the second are received by a thread of its own, straight to where
- * the program awaits them, while the session's thread receives the others. Where there is no such place, or
- * no thread, the session's thread receives both in turn. One frame at a time comes so.
+ * (second.c, FRAME_STRIPED). One thread puts 5 GB/s into memory that no processor's cache holds, which is
+ * less than two connections carry: so those of the second are received by a thread of its own, straight to
+ * where the program awaits them, while the session's thread receives the others. Where there is no such
+ * place, or no thread, the session's thread receives both in turn. One frame at a time comes so.
  *
  * Thread rule: all by the session's thread, but for the thread's own. */
 #include "scudafs/relay_state.h"
