@@ -121,7 +121,7 @@ e2e()
 	step 150 build-tests make -j"$jobs" B="$B" "${flags[@]}" tests ||
 		bad "tests: $(grep -m 5 -E 'error|\*\*\*' "$results/build-tests.log")"
 	for t in ${E2E:-unix share kept compress pages}; do
-		B=$B SCUDAFS_TEST_DRIVER=auto step 60 "e2e-$t" tests/run.sh "e2e/$t" ||
+		B=$B SCUDAFS_TEST_DRIVER=auto step 150 "e2e-$t" tests/run.sh "e2e/$t" ||
 			bad "e2e/$t: $(tail -n 3 "$results/e2e-$t.log" | tr '\n' ' ')"
 		say "e2e/$t: $(tail -n 1 "$results/e2e-$t.log")"
 	done
