@@ -165,21 +165,27 @@ void content_opendir(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 		content_free(c);
 }
 
-/* An offset is where the next entry begins in the listing; only whole entries are given. */
+/* Behind the entry that begins at byte `at` of the listing. */
+static size_t entry_end(const struct content *c, size_t at)
+{
+	struct fuse_dirent d;
+	memcpy(&d, c->text + at, FUSE_NAME_OFFSET);
+	return at + FUSE_DIRENT_SIZE(&d);
+}
+
+/* An offset is where the next entry begins in the listing; only whole entries are given. Anybody may seek in
+ * a folder, to any number: what is given begins with the first entry that begins there or behind. */
 void content_readdir(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off, struct fuse_file_info *fi)
 {
 	struct content *c = (struct content *)(uintptr_t)fi->fh;
-	size_t at = (size_t)off, end = at;
+	size_t at = 0, end, next;
 	(void)ino;
 	content_handover();
-	while (end < c->len) {
-		struct fuse_dirent d;
-		memcpy(&d, c->text + end, FUSE_NAME_OFFSET);
-		if (end + FUSE_DIRENT_SIZE(&d) - at > size)
-			break;
-		end += FUSE_DIRENT_SIZE(&d);
-	}
+	while (at < c->len && at < (size_t)off)
+		at = entry_end(c, at);
+	for (end = at; end < c->len && (next = entry_end(c, end)) - at <= size; end = next)
+		;
 	const char *p = at < end ? c->text + at : NULL;
 	content_handover();
-	fuse_reply_buf(req, p, at < end ? end - at : 0);
+	fuse_reply_buf(req, p, end - at);
 }

@@ -98,6 +98,9 @@ while read -r file; do
 	esac
 done < <(find "$mnt" -type f ! -name ctl)
 
+# Whatever offset a folder is read from.
+run_program folder "$mnt" | grep -qx right || fail "a folder, read from any offset, gives what is not in it"
+
 # Nothing can be made, written or removed.
 touch "$mnt/new" 2>/dev/null && fail "a file was made"
 mkdir "$mnt/gpu0/new" 2>/dev/null && fail "a folder was made"

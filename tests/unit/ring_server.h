@@ -298,7 +298,8 @@ static void listen_at(void)
 	if (local) {
 		snprintf(u.sun_path, sizeof u.sun_path, "%s/server", folder);
 		ck_assert(!bind(listener, (struct sockaddr *)&u, sizeof u) && !listen(listener, 1));
-		snprintf(address, sizeof address, "unix:%s", u.sun_path);
+		ck_assert_int_lt(snprintf(address, sizeof address, "unix:%s", u.sun_path),
+			(int)sizeof address);
 		return;
 	}
 	ck_assert(!bind(listener, (struct sockaddr *)&a, sizeof a) && !listen(listener, 1) &&
