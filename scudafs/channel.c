@@ -385,11 +385,6 @@ uint8_t *channel_area_at(const struct channel *c, int slot, uint64_t offset, siz
 	return arena_at(c->arena, at) + place;
 }
 
-bool channel_area_is_whole(const struct channel *c, int slot)
-{
-	return c->slot[slot].n && !c->slot[slot].room;
-}
-
 void channel_area_has(struct channel *c, int slot, uint64_t got)
 {
 	int place = c->slot[slot].n ? slot : c->slot[slot].area;

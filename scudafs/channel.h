@@ -64,8 +64,6 @@ void channel_end(struct channel *c, int slot, size_t n, bool elsewhere);
  * being; and so many of its bytes are there. Without a lock. */
 uint8_t *channel_area_at(const struct channel *c, int slot, uint64_t offset, size_t *room);
 void channel_area_has(struct channel *c, int slot, uint64_t got);
-/* Is there a place for each of the transfer's bytes, from which the program copies nothing? */
-bool channel_area_is_whole(const struct channel *c, int slot);
 /* Bytes that have come for the wait seq; UINT64_MAX: it waits for none. */
 uint64_t channel_got(const struct channel *c, uint64_t seq);
 /* A page of the memory was missing (guard.h): the session is over. */

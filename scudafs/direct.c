@@ -157,9 +157,7 @@ int direct_data(struct relay *r, const struct frame *f)
 	*d = (struct direct){.on = true, .frame = *f, .left = body_of(f), .slot = slot};
 	size_t room;
 	uint8_t *to = direct_place(r, &room);
-	/* A small place, out of which the program copies piece by piece, is held by a processor's cache. */
-	d->shared = f->flags & FRAME_STRIPED && room == d->left && channel_area_is_whole(r->channel, slot) &&
-		    stripes_give(r, to, d->left);
+	d->shared = f->flags & FRAME_STRIPED && room == d->left && stripes_give(r, to, room);
 	return 0;
 }
 
