@@ -25,39 +25,13 @@
 static _Atomic int node_fd = -1;
 static struct held held;
 
-/* A file of the mount: ctl itself gets another number with its first batch. */
 static bool node_is_ours(void) { return held_is(node_fd, &held); }
 
 int node_open(const char *path)
 {
-	/* An open that is interrupted starts again with a new connection: under a profiler's timer it would
-	 * never come to an end. It is over within TIME_CONNECT. */
-	sigset_t all, before;
-	int fd;
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	do
-		fd = open(path, O_RDWR | O_CLOEXEC);
-	while (fd < 0 && errno == EINTR);
-	int e = -errno;
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	int fd = held_open(path, &held);
 	if (fd < 0)
-		return e;
-	if (fd <= STDERR_FILENO) {
-		/* The program has closed a standard stream: what it prints must not end here. */
-		int high = fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
-		e = -errno;
-		close(fd);
-		if (high < 0)
-			return e;
-		fd = high;
-	}
-	if (!held_look(fd, &held)) {
-		e = -errno;
-		close(fd);
-		return e;
-	}
-	held.number = 0;
+		return fd;
 	node_fd = fd;
 	return 0;
 }

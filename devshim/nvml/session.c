@@ -25,13 +25,19 @@ const char scudafs_shim_marker[] = "scudafs";
 struct session session = {
 	.lock = PTHREAD_MUTEX_INITIALIZER, .idle = PTHREAD_COND_INITIALIZER, .fd = -1};
 
+/* Unless the program has closed it, and its number may be another file's. */
+static void close_ours(void)
+{
+	if (session.fd >= 0 && held_is(session.fd, &session.held))
+		close(session.fd);
+	session.fd = -1;
+}
+
 static void in_child(void)
 {
 	session.lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
 	session.idle = (pthread_cond_t)PTHREAD_COND_INITIALIZER;
-	if (session.fd >= 0)
-		close(session.fd);
-	session.fd = -1;
+	close_ours();
 	session.opens = session.calls = 0;
 	ahead_in_child();
 }
@@ -150,9 +156,9 @@ static int open_session(void)
 	int r;
 
 	snprintf(path, sizeof path, "%s/" CTL_NAME, mount_path());
-	int fd = open(path, O_RDWR | O_CLOEXEC);
+	int fd = held_open(path, &session.held);
 	if (fd < 0)
-		return log_errno(-errno, "%s: %m", path);
+		return log_errno(fd, "%s: %m", path);
 	memset(session.unknown, 0, sizeof session.unknown);
 	r = hello(fd);
 	if (r < 0) {
@@ -204,8 +210,7 @@ int session_close(void)
 	if (!--session.opens) {
 		while (session.calls)
 			pthread_cond_wait(&session.idle, &session.lock);
-		close(session.fd);
-		session.fd = -1;
+		close_ours();
 		session.seq = 0;
 		ahead_forget();
 	}

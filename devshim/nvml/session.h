@@ -7,6 +7,7 @@
  * it. */
 #pragma once
 #include <pthread.h>
+#include "devshim/held.h"
 #include "devshim/nvml/call.h"
 #include "nvml.calls.h"
 
@@ -15,6 +16,7 @@ struct session {
 	pthread_cond_t idle;
 	unsigned opens, calls;      /* nvmlInit less nvmlShutdown; calls under way */
 	int fd;
+	struct held held;           /* what the descriptor is */
 	uint64_t seq, batch;        /* of records; of batches, which are one record as a rule */
 	unsigned number;            /* of this session, among all that the process had */
 	int error;                  /* errno that ended the session, else 0 */

@@ -1,10 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Asks NVML what a monitor asks, on a software device: says "right" when all of it is so. With the argument
- * "wait" it says "ready", waits for standard input and asks again. One thread. NVML is loaded as monitors
- * load it, so that no library path is needed to build this. */
+ * "wait" it says "ready", waits for standard input and asks again; with "closes" it closes all descriptors
+ * that it has not opened itself, and looks whether those that it opens then stay; with "streams" it begins
+ * without standard input, which stays closed. One thread. NVML is loaded as monitors load it, so that no
+ * library path is needed to build this. */
 #include <dlfcn.h>
+#include <fcntl.h>
+#include <sys/wait.h>
 #include "tests/e2e/progs/prog.h"
 #include "wire/nvml.h"
+
+#define FILES 40
 
 static void *library;
 
@@ -124,6 +130,28 @@ static void check_all(void)
 	check_others(d);
 }
 
+/* A program may close what it does not know, and open files of its own in their place: those stay open, here
+ * and in a child. */
+static void check_closed(void)
+{
+	int fd[FILES], status;
+
+	close_range(3, ~0u, 0);
+	for (int i = 0; i < FILES; i++)
+		REQUIRE((fd[i] = open("/dev/zero", O_RDONLY)) >= 0);
+	pid_t child = fork();
+	REQUIRE(child >= 0);
+	for (int i = 0; i < FILES && !child; i++)
+		if (fcntl(fd[i], F_GETFD) < 0)
+			_exit(1);
+	if (!child)
+		_exit(0);
+	REQUIRE(waitpid(child, &status, 0) == child && status == 0);
+	REQUIRE(!ASK(nvmlShutdown)());
+	for (int i = 0; i < FILES; i++)
+		REQUIRE(fcntl(fd[i], F_GETFD) >= 0);
+}
+
 int main(int argc, char **argv)
 {
 	unsigned n;
@@ -131,7 +159,15 @@ int main(int argc, char **argv)
 	library = dlopen("libnvidia-ml.so.1", RTLD_NOW);
 	REQUIRE(library);
 	REQUIRE(ASK(nvmlDeviceGetCount_v2)(&n) == NVML_ERROR_UNINITIALIZED);
+	if (argc > 1 && !strcmp(argv[1], "streams"))
+		close(STDIN_FILENO);
 	REQUIRE(!ASK(nvmlInit_v2)());
+	REQUIRE(argc < 2 || strcmp(argv[1], "streams") || fcntl(STDIN_FILENO, F_GETFD) < 0);
+	if (argc > 1 && !strcmp(argv[1], "closes")) {
+		check_closed();
+		say("right");
+		return 0;
+	}
 	REQUIRE(!ASK(nvmlInit)());
 	check_all();
 	if (argc > 1 && !strcmp(argv[1], "wait")) {
