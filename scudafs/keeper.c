@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
+#include "scudafs/clock.h"
+#include "wire/limits.h"
 
 void keeper_init(struct keeper *k)
 {
@@ -95,6 +97,7 @@ bool keeper_next(struct keeper *k, struct frame *f)
 			.ctx = file->token.word[1]};
 		if (open) {
 			file->state = KEPT_ASKED;
+			file->asked_at = clock_ms();
 			file->next = k->asked;
 			k->asked = file;
 		} else {
@@ -103,6 +106,17 @@ bool keeper_next(struct keeper *k, struct frame *f)
 	}
 	pthread_mutex_unlock(&k->lock);
 	return file != NULL;
+}
+
+bool keeper_is_overdue(struct keeper *k)
+{
+	uint64_t now = clock_ms();
+	bool overdue = false;
+	pthread_mutex_lock(&k->lock);
+	for (struct kept *file = k->asked; file; file = file->next)
+		overdue |= clock_since(now, file->asked_at) >= TIME_DEAD;
+	pthread_mutex_unlock(&k->lock);
+	return overdue;
 }
 
 bool keeper_answer(struct keeper *k, const struct frame *f)

@@ -18,7 +18,7 @@ struct kept {
 	void (*done)(struct kept *k, int error);
 	/* The rest is the keeper's. */
 	struct kept *next;
-	uint64_t connection;
+	uint64_t connection, asked_at;      /* ms */
 	enum { KEPT_NEW, KEPT_ASKED, KEPT_THERE, KEPT_CLOSED } state;
 };
 
@@ -41,5 +41,7 @@ void keeper_up(struct keeper *k);
 void keeper_down(struct keeper *k, int error);
 /* The next frame to send; false when there is none. */
 bool keeper_next(struct keeper *k, struct frame *f);
+/* Has an open that was told waited for its answer for TIME_DEAD? Nothing else would end it. */
+bool keeper_is_overdue(struct keeper *k);
 /* A KEPT has come; false when nobody asked. */
 bool keeper_answer(struct keeper *k, const struct frame *f);

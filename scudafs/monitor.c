@@ -219,6 +219,10 @@ static int keep_time(struct monitor *m, int *timeout, char *why, size_t cap)
 		snprintf(why, cap, "silent for %d ms", TIME_DEAD);
 		return -ETIMEDOUT;
 	}
+	if (keeper_is_overdue(&m->keeper)) {
+		snprintf(why, cap, "it does not say whether it keeps a shared handle");
+		return -ETIMEDOUT;
+	}
 	pthread_mutex_lock(&m->lock);
 	bool wanted = m->wanted;
 	pthread_mutex_unlock(&m->lock);

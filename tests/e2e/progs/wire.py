@@ -10,7 +10,7 @@ SLOW = int(os.environ.get("SLOW") or 1)  # the factor of all the tests' time lim
 
 HEADER = struct.Struct("<IBBHQIIQQ")  # head_len kind flags call bulk_len thread deliveries seq ctx
 HELLO, POST, WAIT, THREAD_END, UPCALL_DONE, PING = 1, 2, 3, 4, 5, 6
-GET_SNAPSHOT = 13
+GET_SNAPSHOT, KEEP = 13, 15
 TLS, MONITOR, PACK, SECOND = 1, 2, 4, 16
 STRIPED, STRIPE = 128, 256 << 10
 
