@@ -2,8 +2,7 @@
 /* One file for each result, named by the digest of what names it, in a folder `scudafs` where a driver of
  * NVIDIA's has its own: $CUDA_CACHE_PATH, or ~/.nv/ComputeCache. CUDA_CACHE_DISABLE and CUDA_CACHE_MAXSIZE
  * mean what they mean to that. A file holds the digest of its contents, and is believed only in a folder into
- * which nobody else can write. Whatever fails here costs the caller a
- * compilation and no more.
+ * which nobody else can write. Whatever fails here costs the caller a compilation and no more.
  *
  * Thread rule: see compiled.h. Programs that write at the same time do not meet: the last rename wins, with
  * the same contents. */
@@ -117,34 +116,48 @@ static void account(int folder, size_t n)
 
 /* ---- files */
 
-/* A text has no end of its own there, so there is a zero behind it. */
+/* The file's head, when it is one of ours, and the size of what follows. */
+static bool read_head(int fd, uint64_t size, struct head *head, uint32_t *n)
+{
+	*n = (uint32_t)(size - sizeof *head);
+	return size > sizeof *head && size <= LIMIT_IMAGE && kept_read(fd, head, sizeof *head) &&
+		!memcmp(head->magic, magic, sizeof magic);
+}
+
+static bool read_body(int fd, const struct head *head, uint8_t *p, uint32_t n)
+{
+	uint8_t found[DIGEST];
+
+	if (!kept_read(fd, p, n))
+		return false;
+	digest(p, n, found);
+	return !memcmp(found, head->digest, DIGEST);
+}
+
 static uint8_t *read_result(int folder, const char *name, uint32_t *n)
 {
-	uint8_t found[DIGEST], *p = NULL;
 	struct head head;
 	uint64_t size;
 	int fd = kept_open(folder, name, &size);
 
 	if (fd == -1)
 		return NULL;
-	if (size > sizeof head && size <= LIMIT_IMAGE && kept_read(fd, &head, sizeof head) &&
-		!memcmp(head.magic, magic, sizeof magic)) {
-		*n = (uint32_t)(size - sizeof head);
-		p = calloc(1, (size_t)*n + 1);
+	bool good = read_head(fd, size, &head, n);
+	/* A text has no end of its own there, so there is a zero behind it. */
+	uint8_t *p = good ? calloc(1, (size_t)*n + 1) : NULL;
+
+	if (p && !(good = read_body(fd, &head, p, *n))) {
+		free(p);
+		p = NULL;
 	}
-	if (p && kept_read(fd, p, *n)) {
-		digest(p, *n, found);
-		if (!memcmp(found, head.digest, DIGEST)) {
-			futimens(fd, NULL); /* what is used is young */
-			close(fd);
-			return p;
-		}
+	if (good) {
+		futimens(fd, NULL); /* what is used is young */
+	} else {
+		log_warning("a damaged result of a compilation is thrown away: %s", name);
+		unlinkat(folder, name, 0);
 	}
-	log_warning("a damaged result of a compilation is thrown away: %s", name);
-	unlinkat(folder, name, 0);
-	free(p);
 	close(fd);
-	return NULL;
+	return p;
 }
 
 /* A file that is larger than the program's own limit would be a signal in the program. */

@@ -15,6 +15,7 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
+#include "scudafs/spin.h"
 #include "wire/lending.h"
 #include "wire/ring.h"
 
@@ -222,6 +223,7 @@ void lend_keep(struct relay *r, struct stream *s)
 		r->lent.memory ? ", and the server it" : "");
 	uint8_t bytes[COUNTS * sizeof(uint64_t)];
 	size_t have = 0;
+	bool more = false;
 	int e = 0;
 	for (;;) {
 		struct pollfd p[] = {{.fd = stream_fd(s), .events = POLLIN},
@@ -229,9 +231,11 @@ void lend_keep(struct relay *r, struct stream *s)
 		if (r->error || r->closing || e)
 			break;
 		pthread_mutex_unlock(&r->lock);
-		if (poll(p, 2, -1) < 0 && errno != EINTR)
+		/* Behind a word of the server's the next one comes soon. */
+		if ((more ? spin_poll(p, 2) : poll(p, 2, -1)) < 0 && errno != EINTR)
 			log_warning("session %u: poll: %m", r->id);
-		if (p[0].revents)
+		more = p[0].revents;
+		if (more)
 			e = hear(r, s, bytes, &have);
 		pthread_mutex_lock(&r->lock);
 	}

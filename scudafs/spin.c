@@ -7,12 +7,14 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include "wire/log.h"
+#include "wire/look.h"
 
 #define SPIN_US 100
 #define AWAIT_US 10000              /* for an answer that a program waits for and looks for, too */
 #define AWAIT_SHARE 8               /* of so many processors one may be busy with that */
 #define SPIN_MOST 100000
 #define CPUS_LEAST 4                /* a thread that spins takes a processor from nobody */
+#define LOOKS 10                    /* pauses between two looks */
 
 static struct {
 	pthread_once_t once;
@@ -41,6 +43,16 @@ unsigned spin_us(void)
 {
 	pthread_once(&spin.once, find_out);
 	return spin.us;
+}
+
+int spin_poll(struct pollfd *p, nfds_t n)
+{
+	struct look l = look_begin(1000ull * spin_us());
+	int r;
+	while (!(r = poll(p, n, look_on(&l) ? 0 : -1)))
+		for (int i = 0; i < LOOKS; i++)
+			look_relax();
+	return r;
 }
 
 unsigned spin_cpus(void)

@@ -8,7 +8,6 @@
  * Thread rule: all by the session's thread, but for the thread's own. */
 #include "scudafs/relay_state.h"
 #include <errno.h>
-#include <poll.h>
 #include <string.h>
 #include <sys/socket.h>
 #include "scudafs/spin.h"
@@ -50,18 +49,13 @@ size_t stripes_room(const struct relay *r, size_t n)
 
 /* ---- the thread ---- */
 
-static void pause_a_while(void)
-{
-	for (int i = 0; i < LOOKS; i++)
-		look_relax();
-}
-
 /* Until there is another frame. False: the session is over. */
 static bool next_frame(struct stripes *t)
 {
 	struct look l = look_begin(1000ull * spin_us());
 	while (sem_trywait(&t->given)) {
-		pause_a_while();
+		for (int i = 0; i < LOOKS; i++)
+			look_relax();
 		if (look_on(&l))
 			continue;
 		while (sem_wait(&t->given) && errno == EINTR)
@@ -69,14 +63,6 @@ static bool next_frame(struct stripes *t)
 		break;
 	}
 	return !atomic_load(&t->ends);
-}
-
-static void await_bytes(struct stream *s)
-{
-	struct pollfd p = {.fd = stream_fd(s), .events = POLLIN};
-	struct look l = look_begin(1000ull * spin_us());
-	while (!poll(&p, 1, look_on(&l) ? 0 : -1))
-		pause_a_while();
 }
 
 static void count(struct relay *r, size_t n)
@@ -92,10 +78,11 @@ static void count(struct relay *r, size_t n)
 static int receive(struct relay *r, uint8_t *to, size_t n)
 {
 	struct stream *s = r->second.stream;
+	struct pollfd p = {.fd = stream_fd(s), .events = POLLIN};
 	while (n) {
 		ssize_t got = stream_read(s, to, n);
 		if (got == -EAGAIN) {
-			await_bytes(s);
+			spin_poll(&p, 1);
 			continue;
 		}
 		if (got <= 0)

@@ -39,6 +39,13 @@ answer 'not found 500' 1 input options build
 rm -f "$file"
 cp "$work/good" "$file"
 answer 'found result' 1 input options build
+if [ -z "$sanitizer" ]; then # which wants terabytes of addresses
+	truncate -s 1500M "$file"
+	got=$(ulimit -v 1000000 && run_program compiled 1 input options build 2>>"$work/compiled.err")
+	[ "$got" = 'not found 500' ] || fail "without memory for what is kept it said '$got'"
+	[ -e "$file" ] || fail "what there was no memory for was thrown away"
+	cp "$work/good" "$file"
+fi
 chmod 722 "$ours"
 answer 'not found 500' 1 input options build
 answer $'not found 500\nkeeping it answers 304' 1 input options build mine
