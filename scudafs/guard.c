@@ -13,8 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-
-#define PAGE 4096u
+#include <unistd.h>
 
 struct guard {
 	struct guard *next;
@@ -25,16 +24,17 @@ struct guard {
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct guard *_Atomic all;
+static size_t page_size;        /* constant from the first guard on */
 
 static void on_bus(int sig, siginfo_t *info, void *context)
 {
-	uintptr_t at = (uintptr_t)info->si_addr, page = at - at % PAGE;
+	uintptr_t at = (uintptr_t)info->si_addr, page = at - at % page_size;
 	(void)context;
 	for (struct guard *g = atomic_load(&all); g; g = g->next) {
 		if (at < atomic_load(&g->from) || at >= atomic_load(&g->to))
 			continue;
 		atomic_store(&g->broken, true);
-		if (mremap(g->page, 0, PAGE, MREMAP_MAYMOVE | MREMAP_FIXED, (void *)page) != MAP_FAILED)
+		if (mremap(g->page, 0, page_size, MREMAP_MAYMOVE | MREMAP_FIXED, (void *)page) != MAP_FAILED)
 			return;
 	}
 	/* None of ours: the same again, and the end. */
@@ -46,12 +46,13 @@ static struct guard *make(void)
 	struct guard *g = calloc(1, sizeof(*g));
 	if (!g)
 		return NULL;
-	g->page = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	page_size = (size_t)sysconf(_SC_PAGESIZE);
+	g->page = mmap(NULL, page_size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	if (g->page == MAP_FAILED) {
 		free(g);
 		return NULL;
 	}
-	memset(g->page, 0, PAGE);
+	memset(g->page, 0, page_size);
 	g->next = atomic_load(&all);
 	if (!g->next) {
 		struct sigaction act = {.sa_sigaction = on_bus, .sa_flags = SA_SIGINFO};
@@ -85,7 +86,7 @@ void guard_drop(struct guard *g)
 	pthread_mutex_lock(&lock);
 	/* The next session is another user's. */
 	if (atomic_load(&g->broken))
-		memset(g->page, 0, PAGE);
+		memset(g->page, 0, page_size);
 	atomic_store(&g->to, 0);
 	pthread_mutex_unlock(&lock);
 }

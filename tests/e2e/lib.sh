@@ -16,6 +16,7 @@
 set -u -o pipefail
 
 top=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
+. "$top/tests/own.sh"
 B=${B:-build}
 case $B in /*) ;; *) B=$top/$B ;; esac
 bin=$B/bin
@@ -134,20 +135,6 @@ now_ms()
 	local up
 	read -r up _ </proc/uptime
 	echo "$((10#${up%.*} * 1000 + 10#${up#*.} * 10))"
-}
-
-ours() # PID: a child of this shell. A number that is free again may have become another test's process
-{
-	local stat
-	{ read -r stat <"/proc/$1/stat"; } 2>/dev/null || return 1
-	stat=${stat##*) }
-	stat=${stat#* }
-	[ "${stat%% *}" = $$ ]
-}
-
-end() # SIGNAL PID: of a child, if it is there still
-{
-	ours "$2" && kill "-$1" "$2"
 }
 
 stop() # PID: ends a process of ours and waits for it

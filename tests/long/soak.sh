@@ -27,7 +27,7 @@ while [ "$(now_ms)" -lt "$end" ]; do
 	done
 	start_program c$round bigcopy $((256 << 20))
 	expect c$round 30 copying
-	kill -KILL "${pid[c$round]}"
+	end KILL "${pid[c$round]}"
 	case $((round % 5)) in
 	1) at_most 100 python3 "$top/tests/e2e/progs/garbage.py" "${address##*:}" >"$work/count" ||
 		fail "garbage: $(cat "$work/count")" ;;
@@ -45,7 +45,7 @@ while [ "$(now_ms)" -lt "$end" ]; do
 		start_program e$round block
 		expect e$round 30 blocking
 		pkill -KILL -P "$server"
-		kill -KILL "$server"
+		end KILL "$server"
 		expect e$round 3 '^code'
 		start_server --listen "$address"
 		works()

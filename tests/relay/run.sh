@@ -5,6 +5,7 @@
 # Exit 77: no /dev/fuse here.
 set -u
 cd "$(dirname "$0")/../.." || exit 1
+. tests/own.sh
 dir=${1:-build}
 [ -c /dev/fuse ] && [ -w /dev/fuse ] || exit 77
 tmp=$(mktemp -d)
@@ -13,8 +14,7 @@ mkdir "$mnt"
 fake=; daemon=
 cleanup()
 {
-	[ -n "$fake" ] && kill -CONT "$fake" 2>/dev/null
-	for p in $fake $daemon; do kill -9 "$p" 2>/dev/null; done
+	for p in $fake $daemon; do end CONT "$p"; end KILL "$p"; done
 	grep -q " $mnt " /proc/mounts && { umount -l "$mnt" 2>/dev/null || fusermount3 -uz "$mnt"; }
 	rm -rf "$tmp"
 }
@@ -63,10 +63,10 @@ start_daemon() {
 	bad "the daemon starts"; cat "$log"; exit 1
 }
 status_is() { [ "$(cat "$mnt/status" 2>&1)" = "$1" ]; }
-ended() { ! kill -0 "$1" 2>/dev/null; }
+ended() { ! ours "$1"; }
 
 # ---- nobody there
-start_fake; kill -9 "$fake"; wait "$fake" 2>/dev/null
+start_fake; end KILL "$fake"; wait "$fake" 2>/dev/null
 s=$(date +%s%N)
 out=$("$dir/bin/scudafs" mount "127.0.0.1:$port" "$mnt" 2>&1 </dev/null); r=$?
 ms=$((($(date +%s%N) - s) / 1000000))
@@ -129,7 +129,7 @@ check "they leave nothing" until_true bash -c "[ -z \"\$(ls '$mnt/sessions' 2>&1
 waiting call 5 30000
 id=$(ls "$mnt/sessions" 2>&1)
 check "sessions/$id tells its command" grep -q client "$mnt/sessions/$id/command"
-s=$(date +%s%N); kill -9 $c; wait $c 2>/dev/null
+s=$(date +%s%N); end KILL $c; wait $c 2>/dev/null
 check "a waiting program dies at once" since_less 500
 check "its session is gone" until_true bash -c "[ ! -d '$mnt/sessions/$id' ]"
 client hold 5
@@ -138,7 +138,7 @@ check "the opener's end ends the session though a child holds the descriptor" un
 for i in $(seq 20); do
 	"$tmp/client" "$mnt/ctl" upload 2000 >/dev/null 2>&1 & a=$!
 	"$tmp/client" "$mnt/ctl" download 1000000000 1048576 1048576 2 >/dev/null 2>&1 & b=$!
-	sleep 0.0$((RANDOM % 10)); kill -9 $a $b; wait $a $b 2>/dev/null
+	sleep 0.0$((RANDOM % 10)); end KILL $a; end KILL $b; wait $a $b 2>/dev/null
 done
 check "40 programs killed in the middle of a copy leave nothing" until_true bash \
 	-c "[ -z \"\$(ls '$mnt/sessions' 2>&1)\" ]"
@@ -146,7 +146,7 @@ expect "echo still works" '^echo' client echo 100
 
 # ---- death of the server
 waiting call 5 30000
-s=$(date +%s%N); kill -9 "$fake"; wait $c
+s=$(date +%s%N); end KILL "$fake"; wait $c
 check "a killed server ends a wait ($(cat "$tmp/out"))" since_less 2000
 check "status is lost" until_true status_is lost
 expect "open without a server" "ECONNREFUSED after $(takes 0)" client open
@@ -158,28 +158,28 @@ expect "a new session works as soon as the server is back" '^echo' client echo 1
 check "status is ready again" until_true status_is ready
 waiting call 5 30000
 client upload 4000 >"$tmp/out2" 2>&1 & u=$!; sleep 0.3
-s=$(date +%s%N); kill -STOP "$fake"; wait $c
+s=$(date +%s%N); end STOP "$fake"; wait $c
 ms=$((($(date +%s%N) - s) / 1000000))
 check "a frozen server ends a wait after $ms ms ($(cat "$tmp/out"))" test $ms -gt 4000 -a $ms \
 	-lt $((9000 * ${SLOW:-1}))
 wait $u; ms=$((($(date +%s%N) - s) / 1000000))
 check "and an upload after $ms ms ($(cat "$tmp/out2"))" test $ms -lt $((9500 * ${SLOW:-1}))
 expect "open with a frozen server" "ETIMEDOUT after $(takes '[34]')" client open
-kill -CONT "$fake"
+end CONT "$fake"
 check "status is ready again" until_true status_is ready
 
 # ---- the daemon's own stop and end
 waiting call 5 9000
-kill -STOP "$daemon"; sleep 7; kill -CONT "$daemon"; wait $c
+end STOP "$daemon"; sleep 7; end CONT "$daemon"; wait $c
 check "a daemon stopped for 7 s keeps its sessions ($(cat "$tmp/out"))" grep -q 'done.*done' "$tmp/out"
 waiting call 5 30000
-s=$(date +%s%N); kill -TERM "$daemon"; wait $c
+s=$(date +%s%N); end TERM "$daemon"; wait $c
 check "SIGTERM ends a wait ($(cat "$tmp/out"))" since_less 1000
 check "the daemon has ended" until_true ended "$daemon"
 check "and unmounted" bash -c "! grep -q ' $mnt ' /proc/mounts"
 start_daemon
 waiting call 5 30000
-s=$(date +%s%N); kill -9 "$daemon"; wait $c
+s=$(date +%s%N); end KILL "$daemon"; wait $c
 check "a killed daemon ends a wait ($(cat "$tmp/out"))" since_less 1000
 "$dir/bin/scudafs" mount "127.0.0.1:$port" "$mnt" </dev/null >/dev/null 2>"$tmp/err"
 check "mounting over the stale mount works $(cat "$tmp/err")" status_is ready
