@@ -54,7 +54,9 @@ static const char *note_frame(struct relay *r, const struct frame *f)
 	case FRAME_WAIT:
 		if (!waiting_add(r, f->seq))
 			return "too many records wait for an answer";
-		lend_asked(r, f->seq);
+		/* What may go ahead of others says nothing of what is taken. */
+		if (!(f->flags & FRAME_ASIDE))
+			lend_asked(r, f->seq);
 		/* A marker is no round trip: the program looks for its answer two thousand posts later. */
 		r->asks |= !(f->flags & FRAME_PACE);
 		break;

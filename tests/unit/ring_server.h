@@ -378,16 +378,18 @@ static inline void fill(struct record *r, uint8_t *bytes, enum frame_kind kind, 
 		.thread = w->thread};
 }
 
-/* Waits for all that was posted; this is record `count` of thread 1. */
-static inline int settle(uint32_t count)
+/* Waits for all that was posted; this is record `count` of thread 1. `flags`: the record's own. */
+static inline int settle_with(uint32_t count, unsigned flags)
 {
 	uint8_t bytes[sizeof(struct frame) + sizeof(struct wish)];
 	struct wish w = {.thread = 1, .count = count};
 	struct record r;
 	struct answer a;
 	fill(&r, bytes, FRAME_WAIT, &w);
+	r.flags = (uint8_t)flags;
 	return channel_wait(&r, 0, &a);
 }
+static inline int settle(uint32_t count) { return settle_with(count, 0); }
 
 static inline void fetched(void *to, uint64_t offset, const void *p, size_t n)
 {
