@@ -11,6 +11,20 @@
 #define BROKEN_MS 500               /* after a failed write: how long to look for the server's last words */
 #define BACKLOG (64 << 10)          /* unacknowledged bytes from which an acknowledgement is a sign of life */
 
+/* Where a frame's length is wrong, what our pings are answered looks like the rest of it: fewer bytes in
+ * TIME_DEAD than this. */
+#define TRICKLE 1024
+
+void heartbeat_heard(struct relay *r, size_t n, bool in_frame)
+{
+	r->alive = clock_ms();
+	r->trickled += n;
+	if (in_frame && r->trickled < TRICKLE)
+		return;
+	r->came = r->alive;
+	r->trickled = 0;
+}
+
 /* Bytes that the peer's host has acknowledged while more are on their way show that it lives, though its
  * program may not have read them. */
 static void look_for_acknowledgements(struct relay *r, uint64_t now)

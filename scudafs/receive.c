@@ -79,6 +79,7 @@ static int on_rest(struct relay *r, bool by_second)
 
 static int on_frame(struct relay *r, const struct frame *f, const uint8_t *p, size_t n, struct buffer *b)
 {
+	r->whole = true;
 	if (f->kind == FRAME_PONG && f->seq == PONG_REST)
 		return on_rest(r, f->ctx == 1);
 	inbound_whole(r);
@@ -223,7 +224,7 @@ static uint8_t *receive_place(struct relay *r, size_t *room)
 bool inbound_receive(struct relay *r)
 {
 	size_t total = 0;
-	bool resumed = false;
+	bool resumed = false, within = inbound_in_frame(r);
 	int e = 0;
 	for (int i = 0; i < READS_A_TURN && !e; i++) {
 		if (inbound_pending(r)) {
@@ -268,7 +269,8 @@ bool inbound_receive(struct relay *r)
 	answers_init(&a);
 	pthread_mutex_lock(&r->lock);
 	if (total)
-		r->alive = r->came = clock_ms();
+		heartbeat_heard(r, total, within && inbound_in_frame(r) && !r->whole);
+	r->whole = false;
 	if (e) {
 		if (e == ECONNRESET && !r->closing && !r->error)
 			log_warning("session %u: %s closed the connection", r->id, r->address);

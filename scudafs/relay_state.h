@@ -197,7 +197,10 @@ struct relay {
 	 * given to the connection by which that is to come, those at the peer when it said so last. */
 	uint64_t misfit, arrived;
 	uint64_t looked, acked, ping_at, pings, paused_at;
-	uint64_t came;              /* when bytes were received last, ms, or could be; under the lock */
+	bool whole;                 /* a frame has ended since bytes were heard of last */
+	/* Under the lock: when as much of a frame was received last, ms, as only its sender sends, or could be;
+	 * and bytes since then. */
+	uint64_t came, trickled;
 };
 
 /* Bytes taken and not written. */
@@ -252,6 +255,8 @@ int session_thread_start(struct relay *r);
 /* heartbeat.c, under the lock, by the session's thread; `now` in ms. Pings, and ends a session whose peer is
  * dead or whose program has stalled it. */
 void heartbeat_keep(struct relay *r, uint64_t now, struct answers *a);
+/* Under the lock, by any thread: n bytes have come; all of them in the middle of one frame? */
+void heartbeat_heard(struct relay *r, size_t n, bool in_frame);
 /* How many ms from now on something is due. */
 int heartbeat_next(const struct relay *r, uint64_t now);
 
@@ -349,6 +354,7 @@ static inline void inbound_whole(struct relay *r)
 {
 	atomic_fetch_add_explicit(&counters.frames_in, 1, memory_order_relaxed);
 	r->misfit = 0;
+	r->whole = true;
 }
 
 /* direct.c, by the session's thread, without the lock; what returns int returns 0 or an errno. The next byte

@@ -70,7 +70,7 @@ static void count(struct relay *r, size_t n)
 	atomic_fetch_add_explicit(&r->bytes_in, n, memory_order_relaxed);
 	atomic_fetch_add_explicit(&counters.bytes_in, n, memory_order_relaxed);
 	pthread_mutex_lock(&r->lock);
-	r->alive = r->came = clock_ms();
+	heartbeat_heard(r, n, true);
 	pthread_mutex_unlock(&r->lock);
 }
 

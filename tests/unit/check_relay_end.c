@@ -230,6 +230,35 @@ START_TEST(test_left_off)
 }
 END_TEST
 
+/* A frame that is said to be longer than it is: the answers to pings, which come all the same, are taken for
+ * the rest of it, and are no sign that it will ever come. */
+START_TEST(test_length_lies)
+{
+	const struct frame f = {.kind = FRAME_REPLY, .seq = 1, .head_len = LIMIT_HEAD - 1, .bulk_len = 12000};
+	static uint8_t bytes[12000];
+	uint64_t start = clock_ms();
+	struct op *w = wait_record(1, 1, 20000);
+	int r = 0;
+	expect_record(FRAME_WAIT, 1);
+	put(&f, sizeof f);
+	put(bytes, sizeof bytes);
+	while (!r && clock_ms() - start < 3 * TIME_DEAD) {
+		struct frame ping;
+		if (recv(peer, &ping, sizeof ping, MSG_DONTWAIT) == (ssize_t)sizeof ping)
+			put_frame((struct frame){.kind = FRAME_PONG, .seq = ping.seq}, NULL);
+		if (is_done(w) && !(r = result(w))) {
+			op_free(w);
+			w = wait_again(1, 20000);
+		}
+		usleep(20000);
+	}
+	ck_assert_int_eq(r, -ETIMEDOUT);
+	op_free(w);
+	ck_assert_uint_ge(clock_ms() - start, TIME_DEAD);
+	ck_assert_uint_le(clock_ms() - start, TIME_DEAD + 2 * TIME_HEARTBEAT);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *s = suite_create("relay_end");
@@ -244,6 +273,7 @@ int main(void)
 	tcase_add_test(t, test_park_is_bounded);
 	tcase_add_test(t, test_silence);
 	tcase_add_test(t, test_left_off);
+	tcase_add_test(t, test_length_lies);
 	suite_add_tcase(s, t);
 	tcase_add_test(plain, test_nobody_there);
 	suite_add_tcase(s, plain);
