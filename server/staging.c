@@ -3,50 +3,17 @@
  * events die with it, the mapping stays valid until the stage is found stale. A context is told from a
  * later one at the same address by its id.
  *
- * Thread rule: see staging.h; one mutex guards the list of stages and who has which slot. */
+ * Thread rule: see staging.h, stage_state.h. */
 #include "server/staging.h"
 
-#include <pthread.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 #include "server/driver.h"
 #include "server/lend.h"
+#include "server/stage_state.h"
 #include "server/state.h"
 #include "wire/log.h"
 #include "cuda.calls.h"
-
-#define GRANULE 4096u
-#define GRANULES (STAGE_SLOT / GRANULE)
-#define POOLED_EVENTS 256
-
-/* Pinned memory for a piece when the arena is full. It is kept for later pieces until the context's end:
- * freeing it waits for the device, which may wait for a copy that the freeing thread is to run. */
-struct own {
-	struct own *next;
-	uint8_t *p;
-	size_t n;
-	CUdeviceptr device; /* 0: not mapped */
-};
-
-struct stage {
-	struct stage *next;
-	CUcontext ctx;
-	unsigned long long id;
-	uint8_t *base;
-	bool lent; /* the mount may see it (lend.h) */
-	bool registered;
-	CUdeviceptr device; /* the arena's address for the device; 0: not mapped */
-	struct slot slot[STAGE_SLOTS];
-	unsigned turn;
-	CUstream stream;
-	uint8_t used[GRANULES]; /* of the arena behind the slots */
-	CUevent event[POOLED_EVENTS]; /* free ones, for pieces */
-	unsigned nevents;
-	struct own *kept; /* that no piece uses */
-	unsigned pieces; /* out */
-	bool stale;
-};
 
 static const struct {
 	unsigned first, count;
@@ -56,7 +23,7 @@ static const struct {
 	[SLOT_HELD] = {8, COPY_HELD_SLOTS}};
 _Static_assert(8 + COPY_HELD_SLOTS == STAGE_SLOTS, "slots");
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+pthread_mutex_t stage_lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t given = PTHREAD_COND_INITIALIZER;
 static struct stage *stages;
 
@@ -139,12 +106,7 @@ static struct stage *stage_create(CUcontext ctx, unsigned long long id)
 /* Frees what the driver has not freed itself with the context. Called with the lock. */
 static void stage_destroy(struct stage *s)
 {
-	while (s->kept) {
-		struct own *o = s->kept;
-
-		s->kept = o->next;
-		free(o);
-	}
+	pieces_finish(s);
 	stage_unmap(s);
 	free(s);
 }
@@ -179,7 +141,7 @@ struct stage *stage_get(void)
 		return NULL;
 	if (drv.cuCtxGetId(ctx, &id))
 		id = 0;
-	pthread_mutex_lock(&lock);
+	pthread_mutex_lock(&stage_lock);
 	for (at = &stages; (s = *at);) {
 		if (s->ctx == ctx && s->id == id)
 			break;
@@ -198,7 +160,7 @@ struct stage *stage_get(void)
 		s->next = stages;
 		stages = s;
 	}
-	pthread_mutex_unlock(&lock);
+	pthread_mutex_unlock(&stage_lock);
 	return s;
 }
 
@@ -243,14 +205,14 @@ static struct slot *take(struct stage *s, enum slot_use use, bool wait)
 {
 	struct slot *slot;
 
-	pthread_mutex_lock(&lock);
+	pthread_mutex_lock(&stage_lock);
 	while (!(slot = choose(s, use)) && wait)
-		pthread_cond_wait(&given, &lock);
+		pthread_cond_wait(&given, &stage_lock);
 	if (slot) {
 		slot->taken = true;
 		s->turn++;
 	}
-	pthread_mutex_unlock(&lock);
+	pthread_mutex_unlock(&stage_lock);
 	if (!slot || ready(slot, wait))
 		return slot;
 	stage_release(s, slot);
@@ -295,10 +257,10 @@ CUresult stage_wait(struct slot *slot)
 void stage_release(struct stage *s, struct slot *slot)
 {
 	(void)s;
-	pthread_mutex_lock(&lock);
+	pthread_mutex_lock(&stage_lock);
 	slot->taken = false;
 	pthread_cond_broadcast(&given);
-	pthread_mutex_unlock(&lock);
+	pthread_mutex_unlock(&stage_lock);
 }
 
 CUresult stage_put(struct stage *s, struct slot *slot, CUstream stream)
@@ -312,148 +274,4 @@ CUresult stage_put(struct stage *s, struct slot *slot, CUstream stream)
 CUstream stage_stream(struct stage *s)
 {
 	return s->stream;
-}
-
-/* The first run of n free granules, or -1. */
-static int arena_find(const struct stage *s, unsigned n)
-{
-	unsigned run = 0;
-
-	for (unsigned i = 0; i < GRANULES; i++) {
-		run = s->used[i] ? 0 : run + 1;
-		if (run == n)
-			return (int)(i + 1 - n);
-	}
-	return -1;
-}
-
-/* A kept one of about the size, or a new one. */
-static struct own *own_take(struct stage *s, size_t room)
-{
-	size_t n = (room + GRANULE - 1) / GRANULE * GRANULE;
-	struct own **at, *o;
-
-	pthread_mutex_lock(&lock);
-	for (at = &s->kept; (o = *at) && (o->n < n || o->n / 2 > n);)
-		at = &o->next;
-	if (o)
-		*at = o->next;
-	pthread_mutex_unlock(&lock);
-	if (o || !(o = calloc(1, sizeof *o)))
-		return o;
-	CUstreamCaptureMode mode = capture_relax();
-	void *p = NULL;
-
-	if (drv.cuMemHostAlloc(&p, n, CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP)) {
-		free(o);
-		o = NULL;
-	} else {
-		o->p = p;
-		o->n = n;
-		if (drv.cuMemHostGetDevicePointer_v2(&o->device, p, 0))
-			o->device = 0;
-	}
-	capture_restore(mode);
-	return o;
-}
-
-struct piece *piece_take(size_t n)
-{
-	struct stage *s = stage_get();
-	struct piece *p = s ? calloc(1, sizeof *p) : NULL;
-	size_t word = (n + 7) / 8 * 8, room = word + 8;
-	unsigned granules = (unsigned)((room + GRANULE - 1) / GRANULE);
-	int at = -1;
-
-	if (!p)
-		return NULL;
-	p->stage = s;
-	p->n = n;
-	p->room = room;
-	pthread_mutex_lock(&lock);
-	s->pieces++;
-	if (granules <= GRANULES)
-		at = arena_find(s, granules);
-	if (at >= 0)
-		memset(s->used + at, 1, granules);
-	if (s->nevents)
-		p->event = s->event[--s->nevents];
-	pthread_mutex_unlock(&lock);
-	CUdeviceptr device = s->device;
-
-	if (at >= 0) {
-		p->p = s->base + STAGE_SLOTS * STAGE_SLOT + (size_t)at * GRANULE;
-		device = device ? device + (size_t)(p->p - s->base) : 0;
-	} else if ((p->own = own_take(s, room))) {
-		p->p = p->own->p;
-		device = p->own->device;
-	}
-	if (p->p) {
-		p->word = (volatile uint32_t *)(p->p + word);
-		*p->word = 0;
-		p->word_device = device ? device + word : 0;
-	}
-	CUstreamCaptureMode mode = capture_relax();
-
-	if (!p->event && drv.cuEventCreate(&p->event, CU_EVENT_DISABLE_TIMING))
-		p->event = NULL;
-	capture_restore(mode);
-	if (p->p && p->event)
-		return p;
-	piece_release(p);
-	return NULL;
-}
-
-CUresult piece_mark(struct piece *p, CUstream stream)
-{
-	CUstreamCaptureMode mode = capture_relax();
-	CUresult r;
-
-	if (p->word_device &&
-		drv.cuStreamWriteValue32_v2(stream, p->word_device, 1, CU_STREAM_WRITE_VALUE_DEFAULT))
-		p->word_device = 0;
-	r = drv.cuEventRecord(p->event, stream);
-	if (r)
-		drv.cuStreamSynchronize(stream);
-	capture_restore(mode);
-	return r;
-}
-
-int piece_state(struct piece *p, bool blind)
-{
-	if (p->word && __atomic_load_n(p->word, __ATOMIC_ACQUIRE))
-		return 1;
-	if (blind)
-		return 0;
-	CUresult r = drv.cuEventQuery(p->event);
-
-	return r == CUDA_ERROR_NOT_READY ? 0 : r ? -1 : 1;
-}
-
-void piece_release(struct piece *p)
-{
-	struct stage *s = p->stage;
-	CUevent drop = NULL;
-
-	pthread_mutex_lock(&lock);
-	if (!p->own && p->p)
-		memset(s->used + (size_t)(p->p - (s->base + STAGE_SLOTS * STAGE_SLOT)) / GRANULE, 0,
-			(p->room + GRANULE - 1) / GRANULE);
-	if (p->own) {
-		p->own->next = s->kept;
-		s->kept = p->own;
-	}
-	if (p->event && s->nevents < POOLED_EVENTS)
-		s->event[s->nevents++] = p->event;
-	else
-		drop = p->event;
-	s->pieces--;
-	pthread_mutex_unlock(&lock);
-	if (drop) {
-		CUstreamCaptureMode mode = capture_relax();
-
-		drv.cuEventDestroy_v2(drop);
-		capture_restore(mode);
-	}
-	free(p);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Pinned memory of the server's own, through which large copies pass in pieces, and small pieces that wait
- * for their delivery. Per context, made at its first large copy; 10 slots of 1 MiB and an arena of 1 MiB.
+/* Pinned memory of the server's own, through which large copies pass in pieces. Per context, made at its
+ * first large copy; 10 slots of 1 MiB, and behind them an arena of 1 MiB for small pieces (piece.h).
  *
  * Thread rule: all functions run on threads that execute records, with the context current; a slot belongs
  * to its taker until it is given back. */
@@ -47,24 +47,6 @@ CUresult stage_wait(struct slot *slot);
 void stage_release(struct stage *s, struct slot *slot);
 /* A stream of the server's own in this context that waits for no other: NULL when it cannot be made. */
 CUstream stage_stream(struct stage *s);
-
-/* A small piece of pinned memory for a delivery. Its end is told by an event, and by a word that the
- * stream itself writes, which can be read where no driver function may be called. */
-struct piece {
-	struct stage *stage;
-	uint8_t *p;
-	size_t n, room; /* bytes of the delivery; with the word behind them */
-	volatile uint32_t *word;
-	uint64_t word_device; /* its address for the device; 0: there is none */
-	CUevent event;
-	struct own *own; /* memory of its own: the arena was full */
-};
-struct piece *piece_take(size_t n);
-/* What `stream` has in it now is the delivery's copy. */
-CUresult piece_mark(struct piece *p, CUstream stream);
-/* 1 done, 0 not yet or not known (`blind`: without asking the driver), -1 failed. */
-int piece_state(struct piece *p, bool blind);
-void piece_release(struct piece *p);
 
 /* The calling thread's capture mode, relaxed for calls of the server's own between these two. */
 CUstreamCaptureMode capture_relax(void);

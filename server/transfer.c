@@ -6,6 +6,7 @@
 #include "server/transfer.h"
 #include <stdlib.h>
 #include "server/lend.h"
+#include "server/piece.h"
 #include "server/serve.h"
 #include "wire/copy.h"
 
