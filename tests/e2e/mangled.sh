@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # limit: 300
-# also: two
+# also: two unix
 # Programs through a relay that damages frames on their way, so that the server, the daemon and the programs'
 # libraries each read what no honest peer sends, in the middle of real sessions. A program may get any error
 # and any result; but it ends, no process of ours dies of a signal, and the server serves the next one.
@@ -16,7 +16,7 @@ rounds=${MANGLE_ROUNDS:-3} first=${MANGLE_FIRST:-1}
 programs=("small" "counted 50 return" "crowded 20 4096" "told" "image 5 80 0 7" "share pointer"
 	"iteration 3 read"
 	"nvml" "meminfo" "polls 1" "cancelled $work/image $work/graph")
-[ -z "$two" ] || programs+=("large")
+[ -z "$two$unix" ] || programs+=("large" "large" "stripes")
 
 start_server
 real=$address
@@ -25,11 +25,11 @@ relay=
 start_relay() # WHAT SEED: $address is its
 {
 	: >"$work/relay.port"
-	python3 "$top/tests/e2e/progs/mangle.py" "${real##*:}" "$1" "$2" >"$work/relay.port" \
+	python3 "$top/tests/e2e/progs/mangle.py" "$real" "$1" "$2" >"$work/relay.port" \
 		2>"$work/relay.err" &
 	relay=$!
 	within 10 test -s "$work/relay.port" || fail "no relay: $(cat "$work/relay.err")"
-	address=127.0.0.1:$(cat "$work/relay.port")
+	address=$(cat "$work/relay.port")
 }
 
 stop_relay()
@@ -38,6 +38,7 @@ stop_relay()
 	relay=
 }
 at_exit stop_relay
+at_exit stop_mount
 
 run_all() # SEED WHAT: each program once
 {
