@@ -12,7 +12,7 @@ requires mount python3 make
 minutes=${FUZZ_MINUTES:-10}
 seed=${FUZZ_FIRST:-$(($(date +%s) / 3600 % 100000))}
 cd "$top" || exit 1
-asan=$B-asan # check-asan's
+asan=${B#"$top"/}-asan # check-asan's; relative, as the names are that make knows the headers by
 reports=$work/reports
 mkdir "$reports"
 {

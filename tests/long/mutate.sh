@@ -9,7 +9,7 @@
 requires make
 count=${MUTATE_COUNT:-1000000} first=${MUTATE_FIRST:-0}
 cd "$top" || exit 1
-asan=$B-asan # check-asan's
+asan=${B#"$top"/}-asan # check-asan's; relative, as the names are that make knows the headers by
 flock Makefile make -s -j2 B="$asan" SAN=address,undefined CFLAGS='-O1 -g' "$asan/bin/scuda-softcheck" \
 	>"$work/build.log" 2>&1 || fail "the build"
 objects=$(ls "$asan"/obj/server/soft/*.o "$asan"/obj/gen/cuda.{soft,procs}.o \
