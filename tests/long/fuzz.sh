@@ -58,5 +58,5 @@ for one in garbage lying_server truncated; do
 	tests/e2e/$one.sh >"$work/one" 2>&1 || fail "$one.sh: $(tail -n 20 "$work/one")"
 	clean "$one.sh"
 done
-echo "seeds $first to $((seed - 1)): ${rounds[unix]} by a unix socket, ${rounds[two]:-0} with two connections," \
-	"${rounds[one]:-0} with one"
+echo "seeds $first to $((seed - 1)): ${rounds[unix]} by a unix socket," \
+	"${rounds[two]:-0} with two connections, ${rounds[one]:-0} with one"
