@@ -62,7 +62,7 @@ def ahead(rng, fields):
     body = bytearray(inline(kind, flags, n))
     for at in range(0, len(body) if flags == LENT else 0, 8):
         body[at:at + 8] = odd_place(rng).to_bytes(8, "little")
-    return HEADER.pack(0, kind, flags, rng.randrange(700), n, int(kind != DATA), 0, fields[7], fields[8]) + body
+    return HEADER.pack(0, kind, flags, rng.randrange(700), n, int(kind != DATA), 0, *fields[7:]) + body
 
 
 def damaged(rng, fields, head, bulk):

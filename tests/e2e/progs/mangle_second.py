@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""For mangle.py: what passes by a session's second connection (wire/frame.h), one way. By TCP that is stripes;
-by a unix socket, a descriptor of memory, and words that say how much of it has been taken."""
+"""For mangle.py: what passes by a session's second connection (wire/frame.h), one way. By TCP that is
+stripes; by a unix socket, a descriptor of memory, and words that say how much of it has been taken."""
 import fcntl
 import os
 import socket
