@@ -198,8 +198,8 @@ struct relay {
 	uint64_t misfit, arrived;
 	uint64_t looked, acked, ping_at, pings, paused_at;
 	bool whole;                 /* a frame has ended since bytes were heard of last */
-	/* Under the lock: when as much of a frame was received last, ms, as only its sender sends, or could be;
-	 * and bytes since then. */
+	/* Under the lock: when as much of a frame was received last, ms, as only its sender sends, or could
+	 * be; and bytes since then. */
 	uint64_t came, trickled;
 };
 

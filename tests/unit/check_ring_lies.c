@@ -216,8 +216,8 @@ static void lie(int i, enum way way)
 	uint64_t began = clock_ms();
 	data_instead = lies[i].put;
 	int e = -fetch(way, ++count, n);
-	ck_assert_msg(e == lies[i].error[0] || (e && e == lies[i].error[1]), "%s, way %d: %s", lies[i].what, way,
-		strerror(e));
+	ck_assert_msg(e == lies[i].error[0] || (e && e == lies[i].error[1]), "%s, way %d: %s", lies[i].what,
+		way, strerror(e));
 	ck_assert_uint_le(clock_ms() - began, TIME_DEAD + 3000u * (unsigned)unit_slow());
 	ck_assert_uint_eq(wrong, 0);
 	ck_assert_mem_eq(pinned + n, pattern + n, BESIDE);
