@@ -137,8 +137,9 @@ int call_begin(struct call *c, unsigned id)
 
 int call_wait(struct call *c)
 {
-	int r = c->out.bad ? NVML_ERROR_INVALID_ARGUMENT : send_record(c);
+	int saved = errno, r = c->out.bad ? NVML_ERROR_INVALID_ARGUMENT : send_record(c);
 
+	errno = saved;
 	if (r)
 		return r < 0 ? NVML_SESSION(-r) : r;
 	r = (int)get_i64(&c->in);

@@ -183,7 +183,7 @@ unsigned session_number(void)
 int session_open(void)
 {
 	uncancelled state = uncancelled_begin();
-	int r = 0;
+	int r = 0, saved = errno;
 
 	pthread_mutex_lock(&session.lock);
 	if (!session.hooked) {
@@ -196,12 +196,15 @@ int session_open(void)
 	if (!r)
 		session.opens++;
 	pthread_mutex_unlock(&session.lock);
+	errno = saved;
 	return r ? NVML_SESSION(-r) : 0;
 }
 
 int session_close(void)
 {
 	uncancelled state = uncancelled_begin();
+	int saved = errno;
+
 	pthread_mutex_lock(&session.lock);
 	if (!session.opens) {
 		pthread_mutex_unlock(&session.lock);
@@ -215,5 +218,6 @@ int session_close(void)
 		ahead_forget();
 	}
 	pthread_mutex_unlock(&session.lock);
+	errno = saved;
 	return 0;
 }

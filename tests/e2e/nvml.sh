@@ -10,6 +10,7 @@ start_mount
 run_program nvml >"$work/nvml.out" 2>&1 || fail "nvml: $(cat "$work/nvml.out")"
 contains "$work/nvml.out" right || fail "nvml did not say right: $(cat "$work/nvml.out")"
 run_program nvml closes | grep -qx right || fail "a descriptor of the program's own was taken for ours"
+run_program nvml nowhere | grep -qx right || fail "no mount: another error, or errno was changed"
 run_program nvml streams | grep -qx right || fail "the session took the place of standard input"
 
 # Beside a program that computes, and that is in the lists of this mount.

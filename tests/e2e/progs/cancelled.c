@@ -36,7 +36,7 @@ static void step(CUresult r, const char *what, int line)
 		pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL);
 	prog_check(r, what, line);
 }
-#define STEP(call) (place = #call, step(call, #call, __LINE__))
+#define STEP(call) (place = #call, errno = PROG_ERRNO, step(call, #call, __LINE__))
 
 static void ran(void *flag) { *(volatile bool *)flag = true; }
 

@@ -2,8 +2,8 @@
 /* Asks NVML what a monitor asks, on a software device: says "right" when all of it is so. With the argument
  * "wait" it says "ready", waits for standard input and asks again; with "closes" it closes all descriptors
  * that it has not opened itself, and looks whether those that it opens then stay; with "streams" it begins
- * without standard input, which stays closed. One thread. NVML is loaded as monitors load it, so that no
- * library path is needed to build this. */
+ * without standard input, which stays closed; with "nowhere" there is no mount. One thread. NVML is loaded as
+ * monitors load it, so that no library path is needed to build this. */
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <sys/wait.h>
@@ -156,9 +156,19 @@ int main(int argc, char **argv)
 {
 	unsigned n;
 
+	if (argc > 1 && !strcmp(argv[1], "nowhere"))
+		setenv("SCUDAFS_MOUNT", "/nowhere", 1);
 	library = dlopen("libnvidia-ml.so.1", RTLD_NOW);
 	REQUIRE(library);
 	REQUIRE(ASK(nvmlDeviceGetCount_v2)(&n) == NVML_ERROR_UNINITIALIZED);
+	if (argc > 1 && !strcmp(argv[1], "nowhere")) {
+		nvmlReturn_t (*init)(void) = ASK(nvmlInit_v2);
+
+		errno = PROG_ERRNO;
+		REQUIRE(init() == NVML_ERROR_DRIVER_NOT_LOADED && errno == PROG_ERRNO);
+		say("right");
+		return 0;
+	}
 	if (argc > 1 && !strcmp(argv[1], "streams"))
 		close(STDIN_FILENO);
 	REQUIRE(!ASK(nvmlInit_v2)());

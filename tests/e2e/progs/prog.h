@@ -49,14 +49,21 @@ static inline const char *prog_error(CUresult r)
 	return cuGetErrorName(r, &name) || !name ? "?" : name;
 }
 
+/* The API's functions leave errno alone. */
+#define PROG_ERRNO 4242
 static inline void prog_check(CUresult r, const char *what, int line)
 {
-	if (!r)
+	int e = errno;
+
+	if (!r && e == PROG_ERRNO)
 		return;
-	fprintf(stderr, "line %d: %s: %s (%d)\n", line, what, prog_error(r), (int)r);
+	if (r)
+		fprintf(stderr, "line %d: %s: %s (%d)\n", line, what, prog_error(r), (int)r);
+	else
+		fprintf(stderr, "line %d: %s: errno became %d\n", line, what, e);
 	exit(1);
 }
-#define CHECK(call) prog_check(call, #call, __LINE__)
+#define CHECK(call) (errno = PROG_ERRNO, prog_check(call, #call, __LINE__))
 
 static inline void prog_require(bool ok, const char *what, int line)
 {
