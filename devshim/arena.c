@@ -5,25 +5,20 @@
  * way it looks for one for a while, where there are processors enough; then it sleeps until half of them are
  * free, so that it is woken once for so much.
  *
- * Behind staging lie the program's pinned allocations, each a mapping of its own: a free stretch goes to the
- * first that fits, and its pages go back when it is freed. Natively a forked child shares pinned memory with
- * its parent (NVIDIA's module maps it VM_SHARED and without VM_DONTCOPY), and so it does here. What a child
- * may have is not given back, and to nobody else, until the process has no children.
+ * Behind it lie the sinks, and the program's pinned allocations (arena_pinned.c).
  *
- * Thread rule: arena.h. `lock` guards the list of free stretches, `owner` is held from arena_begin to
- * arena_end. */
+ * Thread rule: arena.h. `lock` guards the sinks, `owner` is held from arena_begin to arena_end. */
 #include "devshim/arena.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdatomic.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
-#include <sys/wait.h>
 #include <unistd.h>
+#include "devshim/arena_memory.h"
 #include "devshim/held.h"
 #include "devshim/node.h"
 #include "devshim/ring.h"
@@ -31,15 +26,12 @@
 #include "wire/limits.h"
 #include "wire/pages.h"
 #include "wire/ring.h"
-#include "wire/uncancelled.h"
 
 #define PIECES 8u
 #define PIECE ((size_t)256 << 10)
 #define STAGING (PIECES * PIECE)
 #define SINKS 4
 #define PINNED (STAGING + SINKS * ARENA_SINK)      /* where pinned memory begins */
-
-struct stretch { struct stretch *next; uint64_t at, n; };
 
 static struct {
 	_Atomic bool open;
@@ -50,13 +42,12 @@ static struct {
 	pthread_mutex_t owner, lock;
 	uint64_t staged;                /* pieces used so far */
 	uint64_t last[PIECES];          /* the bulk that a piece went with last, counted from 1 */
-	struct stretch *free;           /* in rising order, no two of them touch */
-	struct stretch *kept;           /* freed, and a child may have them */
-	_Atomic unsigned forks, forking;
 	bool strict;                    /* pages may be refused (wire/pages.h) */
 } arena = {.fd = -1, .owner = PTHREAD_MUTEX_INITIALIZER, .lock = PTHREAD_MUTEX_INITIALIZER};
 
 static struct ring_control *control(void) { return (struct ring_control *)arena.ring; }
+
+bool arena_is_open(void) { return atomic_load(&arena.open); }
 
 /* The descriptor is still what we opened. */
 static bool is_ours(void) { return held_is(arena.fd, &arena.held); }
@@ -66,16 +57,11 @@ bool arena_open(int fd, uint8_t *ring)
 	const int needed = F_SEAL_SHRINK | F_SEAL_GROW;
 	struct stat st;
 	int seals = fcntl(fd, F_GET_SEALS);
-	struct stretch *all = malloc(sizeof *all);
-	if (!all || !held_look(fd, &arena.held) || fstat(fd, &st) || st.st_size != (off_t)LIMIT_ARENA ||
-		seals < 0 || (seals & needed) != needed) {
-		free(all);
+	if (!held_look(fd, &arena.held) || fstat(fd, &st) || st.st_size != (off_t)LIMIT_ARENA || seals < 0 ||
+		(seals & needed) != needed || !arena_pinned_open(PINNED, LIMIT_ARENA - PINNED)) {
 		close(fd);
 		return false;
 	}
-	*all = (struct stretch){.at = PINNED, .n = LIMIT_ARENA - PINNED};
-	arena.free = all;
-	arena.kept = NULL;
 	arena.strict = pages_may_be_refused();
 	arena.fd = fd;
 	arena.ring = ring;
@@ -86,15 +72,6 @@ bool arena_open(int fd, uint8_t *ring)
 	memset(arena.last, 0, sizeof arena.last);
 	atomic_store(&arena.open, true);
 	return true;
-}
-
-static void stretches_drop(struct stretch **list)
-{
-	for (struct stretch *s = *list, *next; s; s = next) {
-		next = s->next;
-		free(s);
-	}
-	*list = NULL;
 }
 
 void arena_close(void)
@@ -109,8 +86,7 @@ void arena_close(void)
 	if (is_ours())
 		close(arena.fd);
 	arena.fd = -1;
-	stretches_drop(&arena.free);
-	stretches_drop(&arena.kept);
+	arena_pinned_close();
 }
 
 void arena_forget(void)
@@ -120,19 +96,7 @@ void arena_forget(void)
 		syscall(SYS_close, arena.fd);
 }
 
-void arena_forking(void)
-{
-	atomic_fetch_add(&arena.forking, 1);
-	atomic_fetch_add(&arena.forks, 1);
-}
-
-void arena_forked(void)
-{
-	atomic_fetch_add(&arena.forks, 1);
-	atomic_fetch_sub(&arena.forking, 1);
-}
-
-static uint8_t *map_at(uint64_t at, size_t n)
+uint8_t *arena_map_at(uint64_t at, size_t n)
 {
 	void *p = MAP_FAILED;
 	if (is_ours())
@@ -145,10 +109,9 @@ static uint8_t *map_at(uint64_t at, size_t n)
 	return p == MAP_FAILED ? NULL : p;
 }
 
-/* The same with pages that are there to be written. */
-static uint8_t *map_written(uint64_t at, size_t n)
+uint8_t *arena_map_written(uint64_t at, size_t n)
 {
-	uint8_t *p = map_at(at, n);
+	uint8_t *p = arena_map_at(at, n);
 	if (p && arena.strict && !pages_take(p, n)) {
 		madvise(p, n, MADV_REMOVE);
 		munmap(p, n);
@@ -160,7 +123,7 @@ static uint8_t *map_written(uint64_t at, size_t n)
 /* A part that is ours and no child's. */
 static uint8_t *map_own(uint64_t at, size_t n)
 {
-	uint8_t *p = map_written(at, n);
+	uint8_t *p = arena_map_written(at, n);
 	if (p)
 		madvise(p, n, MADV_DONTFORK);
 	return p;
@@ -191,129 +154,7 @@ void arena_sink_give(uint64_t at)
 	pthread_mutex_unlock(&arena.lock);
 }
 
-/* ---- pinned memory ---- */
-
-static bool stretch_take(size_t n, uint64_t *at)
-{
-	pthread_mutex_lock(&arena.lock);
-	struct stretch **from = &arena.free, *s;
-	while ((s = *from) && s->n < n)
-		from = &s->next;
-	if (s) {
-		*at = s->at;
-		s->at += n;
-		s->n -= n;
-		if (!s->n) {
-			*from = s->next;
-			free(s);
-		}
-	}
-	pthread_mutex_unlock(&arena.lock);
-	return s != NULL;
-}
-
-/* Without memory to note it the stretch stays lost; its pages are gone all the same. */
-static void stretch_give(uint64_t at, size_t n)
-{
-	struct stretch *spare = malloc(sizeof *spare);
-	pthread_mutex_lock(&arena.lock);
-	struct stretch **from = &arena.free, *before = NULL, *s;
-	while ((s = *from) && s->at < at) {
-		before = s;
-		from = &s->next;
-	}
-	if (before && before->at + before->n == at) {
-		before->n += n;
-	} else if (spare) {
-		*spare = (struct stretch){.next = s, .at = at, .n = n};
-		*from = before = spare;
-		spare = NULL;
-	} else {
-		before = NULL;
-	}
-	if (before && s && before->at + before->n == s->at) {
-		before->n += s->n;
-		before->next = s->next;
-		free(s);
-	}
-	pthread_mutex_unlock(&arena.lock);
-	free(spare);
-}
-
-/* Gives the pages back, by a mapping that was made for it: what lies at the program's place may be the
- * program's own by now, a file of its own even. One that closed our descriptor keeps them until its session
- * ends. */
-static void release_pages(uint64_t at, size_t n)
-{
-	uint8_t *p = map_at(at, n);
-	if (!p)
-		return;
-	munlock(p, n);          /* mlockall */
-	madvise(p, n, MADV_REMOVE);
-	munmap(p, n);
-}
-
-/* Children that nobody has waited for count, too: one that is over harms nothing. So does one that another
- * thread is about to have: it gets our memory before it can be waited for. The call is a raw one, which is no
- * cancellation point. */
-static bool has_children(void)
-{
-	siginfo_t i;
-	int which = WEXITED | WNOHANG | WNOWAIT | __WALL;
-
-	if (atomic_load(&arena.forking))
-		return true;
-	return !syscall(SYS_waitid, P_ALL, 0, &i, which, NULL) || errno != ECHILD;
-}
-
-static void release_kept(void)
-{
-	pthread_mutex_lock(&arena.lock);
-	struct stretch *kept = arena.kept;
-	arena.kept = NULL;
-	pthread_mutex_unlock(&arena.lock);
-	if (kept && has_children()) {
-		struct stretch *last = kept;
-		while (last->next)
-			last = last->next;
-		pthread_mutex_lock(&arena.lock);
-		last->next = arena.kept;
-		arena.kept = kept;
-		pthread_mutex_unlock(&arena.lock);
-		return;
-	}
-	for (struct stretch *s = kept; s; s = s->next) {
-		release_pages(s->at, s->n);
-		stretch_give(s->at, s->n);
-	}
-	stretches_drop(&kept);
-}
-
-/* Without memory to note it they stay what they are until the session ends. */
-static void keep(uint64_t at, size_t n)
-{
-	struct stretch *s = malloc(sizeof *s);
-	if (!s)
-		return;
-	pthread_mutex_lock(&arena.lock);
-	*s = (struct stretch){.next = arena.kept, .at = at, .n = n};
-	arena.kept = s;
-	pthread_mutex_unlock(&arena.lock);
-}
-
-void *arena_alloc(size_t n, uint64_t *at, unsigned *forks)
-{
-	if (!atomic_load(&arena.open))
-		return NULL;
-	release_kept();
-	if (!stretch_take(n, at))
-		return NULL;
-	*forks = atomic_load(&arena.forks);
-	void *p = map_written(*at, n);
-	if (!p)
-		stretch_give(*at, n);
-	return p;
-}
+/* ---- sending ---- */
 
 /* Sleeps until the mount has sent so many bulks. 0, or -errno: the session is over. */
 static int wait_sent(uint64_t bulks)
@@ -327,28 +168,7 @@ static int wait_sent(uint64_t bulks)
 	return e == -EAGAIN ? 0 : e == -ENOMEM ? -ENOBUFS : e;
 }
 
-void arena_free(void *p, size_t n, uint64_t at, unsigned forks)
-{
-	uncancelled state = uncancelled_begin();
-	int saved = errno;
-	if (!atomic_load(&arena.open)) {
-		munmap(p, n);
-		errno = saved;
-		return;
-	}
-	wait_sent(atomic_load(&control()->given));
-	munmap(p, n);
-	if (forks != atomic_load(&arena.forks) && has_children()) {
-		keep(at, n);
-	} else {
-		release_pages(at, n);
-		stretch_give(at, n);
-	}
-	release_kept();
-	errno = saved;
-}
-
-/* ---- sending ---- */
+void arena_wait_all(void) { wait_sent(atomic_load(&control()->given)); }
 
 bool arena_begin(void)
 {

@@ -24,12 +24,12 @@ START_TEST(test_arena)
 		arena_free(p[i], (1 + i % 7) * 4096, at[i], forks);
 		p[i] = NULL;
 	}
-	ck_assert_ptr_nonnull(arena.free);
-	ck_assert_ptr_null(arena.free->next);
+	ck_assert_ptr_nonnull(pinned_memory.free);
+	ck_assert_ptr_null(pinned_memory.free->next);
 	ck_assert_ptr_null(arena_alloc(LIMIT_ARENA, &again, &forks));
-	p[0] = arena_alloc(arena.free->n, &again, &forks);
+	p[0] = arena_alloc(pinned_memory.free->n, &again, &forks);
 	ck_assert_ptr_nonnull(p[0]);
-	ck_assert_ptr_null(arena.free);
+	ck_assert_ptr_null(pinned_memory.free);
 	ck_assert_ptr_null(arena_alloc(4096, &again, &forks));
 	arena_free(p[0], LIMIT_ARENA - PINNED - sizeof pattern, again, forks);
 }
@@ -48,7 +48,7 @@ START_TEST(test_forking)
 	q = arena_alloc(4096, &other, &forks);
 	ck_assert_ptr_nonnull(q);
 	ck_assert_uint_ne(at, other);
-	ck_assert_msg(*map_at(at, 4096) == 5, "its pages are gone");
+	ck_assert_msg(*arena_map_at(at, 4096) == 5, "its pages are gone");
 	arena_forked();
 	/* There is no child after all. */
 	p = arena_alloc(4096, &again, &forks);

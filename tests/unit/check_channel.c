@@ -20,6 +20,7 @@ static long fake_syscall(long number, ...);
 #include "devshim/ring_open.c"
 #include "devshim/ring_await.c"
 #include "devshim/arena.c"
+#include "devshim/arena_pinned.c"
 #include "tests/unit/unit.h"
 #include <stdio.h>
 

@@ -59,6 +59,7 @@ static long fake_syscall(long number, ...);
 #include "devshim/ring_open.c"
 #include "devshim/ring_await.c"
 #include "devshim/arena.c"
+#include "devshim/arena_pinned.c"
 #undef mmap
 #undef munmap
 #undef madvise
