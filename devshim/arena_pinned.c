@@ -2,7 +2,9 @@
 /* The program's pinned allocations, which lie in the arena behind staging, each a mapping of its own: a free
  * stretch goes to the first that fits, and its pages go back when it is freed. Natively a forked child shares
  * pinned memory with its parent (NVIDIA's module maps it VM_SHARED and without VM_DONTCOPY), and so it does
- * here. What a child may have is not given back, and to nobody else, until the process has no children.
+ * here. What a child may have is not given back, and to nobody else, until the process has no children. Not
+ * known are a child's own child that outlives it, and one that _Fork or a raw system call made: what is freed
+ * may become other memory of ours under them.
  *
  * Thread rule: arena.h. `lock` guards the lists of stretches. */
 #include "devshim/arena.h"
