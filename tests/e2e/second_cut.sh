@@ -88,3 +88,4 @@ wrong devour 115000001 2 first
 wrong cut 40000001 2 back
 wrong reset 45000001 2 back
 wrong swallow 50000001 2 back
+wrong devour 50000001 2 back
