@@ -19,7 +19,7 @@ def pump(source, sink):
 def pump_frames(source, sink):
     while head := source.recv(HEADER.size, socket.MSG_WAITALL):
         head_len, kind, flags, _, bulk_len, *_ = HEADER.unpack(head)
-        body = source.recv(head_len + inline(flags, bulk_len), socket.MSG_WAITALL)
+        body = source.recv(head_len + inline(kind, flags, bulk_len), socket.MSG_WAITALL)
         if kind != KEEP:
             sink.sendall(head + body)
 
