@@ -13,7 +13,8 @@ asan=${B#"$top"/}-asan # check-asan's; relative, as the names are that make know
 flock Makefile make -s -j2 B="$asan" SAN=address,undefined CFLAGS='-O1 -g' "$asan/bin/scuda-softcheck" \
 	>"$work/build.log" 2>&1 || fail "the build"
 objects=$(ls "$asan"/obj/server/soft/*.o "$asan"/obj/gen/cuda.{soft,procs}.o \
-	"$asan"/obj/devshim/{tables,errors,procs,visible,handshake}.o)
+	"$asan"/obj/devshim/{tables,compiled,errors,procs,visible,handshake}.o \
+	"$asan"/obj/wire/{digest,kept}.o)
 cc=(${CC:-gcc} -std=gnu11 -O1 -g -fsanitize=address -fsanitize=undefined
 	-frounding-math -ffp-contract=off -fno-builtin-fma -D_GNU_SOURCE -I. -I"$work/asan/gen")
 libraries=("$asan/obj/wire/log.o" -llz4 -lzstd -lm -lpthread)
