@@ -4,7 +4,8 @@
  * may have to ask for bytes first: its WAIT stands behind the POST. The reader takes such records out of the
  * bytes that wait (input_scan), and one thread runs them in their order. Each is a WAIT, so the thread that
  * sent it sends nothing before its answer; or an exchange of memory used in place, for which the host
- * function's thread may wait at the program's end, and which stands in an order of its own (mirror.c).
+ * function's thread may wait at the program's end, and which stands in an order of its own
+ * (mirror_exchange.c).
  *
  * Thread rule: aside_run from the reader; one thread of ours runs the records, as exec.h says. */
 #include <pthread.h>

@@ -218,7 +218,8 @@ static bool make_room(struct source *in)
 }
 
 /* A record that may go ahead while an upcall is under way, and is whole in the buffer: it is run now. Where
- * one is left, *ahead is false, and those behind it are left, too: they would wait for it (mirror.c). */
+ * one is left, *ahead is false, and those behind it are left, too: they would wait for it
+ * (mirror_exchange.c). */
 static bool scan_record(struct session *s, const struct frame *f, uint64_t at, bool *ahead)
 {
 	const struct source *in = &s->source[FIRST];

@@ -4,18 +4,14 @@
  * fence and registered with the driver, so that kernels reach it at the same addresses. It is read and
  * written by the CPU like any program's own.
  *
- * Thread rule: the mirror threads of records; `lock` guards the list and all that hangs on it. The driver may
- * wait for the device, and so for a host function of the program's that wants to exchange: `lock` is free
- * while it registers memory, of which `making` serialises the calls. */
-#include "server/mirror.h"
+ * Thread rule: the mirror threads of records; mirror_list.h. The driver may wait for the device, and so for a
+ * host function of the program's that wants to exchange: the lock is free while it registers memory, of which
+ * `making` serialises the calls. */
+#include "server/mirror_list.h"
 
-#include <errno.h>
-#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <fcntl.h>
-#include <unistd.h>
 
 #include "server/fence.h"
 #include "server/handle.h"
@@ -28,42 +24,26 @@
 
 #define PAGE ((uint64_t)4096)
 
-struct mirror {
-	struct mirror *next;        /* by address */
-	uint64_t base, size;
-	uint8_t *agreed;
-	uint64_t owner;             /* of managed memory */
-	uint64_t from, to;          /* pages that we have mapped; none of managed memory */
-	bool fenced;                /* over the fence */
-	bool touched;               /* the CPU has been able to */
-};
-
 _Atomic unsigned mirror_count;
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER, making = PTHREAD_MUTEX_INITIALIZER;
-static struct mirror *first;
+pthread_mutex_t mirror_lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_mutex_t making = PTHREAD_MUTEX_INITIALIZER;
+struct mirror *mirror_first;
 static uint64_t bytes;
-static pthread_cond_t turn = PTHREAD_COND_INITIALIZER;
-static uint64_t exchanged; /* the number of the last exchange that is through */
-
-static uint8_t *memory(const struct mirror *m)
-{
-	return (uint8_t *)(uintptr_t)m->base;
-}
 
 /* ---- the list, under the lock */
 
 static struct mirror **place(uint64_t base)
 {
-	struct mirror **at = &first;
+	struct mirror **at = &mirror_first;
 
 	while (*at && (*at)->base < base)
 		at = &(*at)->next;
 	return at;
 }
 
-static struct mirror *holder(uint64_t p, uint64_t n)
+struct mirror *mirror_holder(uint64_t p, uint64_t n)
 {
-	for (struct mirror *m = first; m && m->base <= p; m = m->next)
+	for (struct mirror *m = mirror_first; m && m->base <= p; m = m->next)
 		if (p - m->base < m->size && n <= m->size - (p - m->base))
 			return m;
 	return NULL;
@@ -74,7 +54,7 @@ static CUresult add(const struct mirror *made)
 	struct mirror *m, **at = place(made->base);
 	uint64_t end = made->base + made->size;
 
-	for (m = first; m; m = m->next)
+	for (m = mirror_first; m; m = m->next)
 		if (m->base < end && made->base < m->base + m->size)
 			return CUDA_ERROR_INVALID_VALUE;
 	if (mirror_count >= LIMIT_MIRRORS || made->size > LIMIT_MIRROR || bytes > LIMIT_MIRROR - made->size) {
@@ -142,9 +122,9 @@ static CUresult add_locked(const struct mirror *m)
 {
 	CUresult r;
 
-	pthread_mutex_lock(&lock);
+	pthread_mutex_lock(&mirror_lock);
 	r = add(m);
-	pthread_mutex_unlock(&lock);
+	pthread_mutex_unlock(&mirror_lock);
 	return r;
 }
 
@@ -152,9 +132,9 @@ bool mirror_holds(uint64_t p, uint64_t n)
 {
 	bool known;
 
-	pthread_mutex_lock(&lock);
-	known = holder(p, n);
-	pthread_mutex_unlock(&lock);
+	pthread_mutex_lock(&mirror_lock);
+	known = mirror_holder(p, n);
+	pthread_mutex_unlock(&mirror_lock);
 	return known;
 }
 
@@ -184,8 +164,7 @@ static bool map(struct mirror *m)
 	return p != MAP_FAILED;
 }
 
-/* [MAKE, address, bytes] */
-static CUresult make(uint64_t base, uint64_t size)
+static CUresult make_alone(uint64_t base, uint64_t size)
 {
 	CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
 	struct mirror m = {.base = base, .size = size}, *o;
@@ -196,10 +175,10 @@ static CUresult make(uint64_t base, uint64_t size)
 		return CUDA_ERROR_INVALID_VALUE;
 	m.from = base / PAGE * PAGE;
 	m.to = (base + size + PAGE - 1) / PAGE * PAGE;
-	pthread_mutex_lock(&lock);
-	for (o = first; o && (o->from >= m.to || m.from >= o->to); o = o->next)
+	pthread_mutex_lock(&mirror_lock);
+	for (o = mirror_first; o && (o->from >= m.to || m.from >= o->to); o = o->next)
 		;
-	pthread_mutex_unlock(&lock);
+	pthread_mutex_unlock(&mirror_lock);
 	if (o) {
 		log_warning("pinned memory of the program at %#llx shares a page with other such memory",
 				(unsigned long long)base);
@@ -228,6 +207,15 @@ static CUresult make(uint64_t base, uint64_t size)
 	return r;
 }
 
+CUresult mirror_make(uint64_t base, uint64_t size)
+{
+	pthread_mutex_lock(&making);
+	CUresult r = make_alone(base, size);
+
+	pthread_mutex_unlock(&making);
+	return r;
+}
+
 /* True when managed memory is still the driver's. */
 static bool lives(const struct mirror *m)
 {
@@ -244,180 +232,27 @@ static bool lives(const struct mirror *m)
 
 void mirror_after(void)
 {
-	pthread_mutex_lock(&lock);
-	for (struct mirror **at = &first, *m; (m = *at);) {
+	pthread_mutex_lock(&mirror_lock);
+	for (struct mirror **at = &mirror_first, *m; (m = *at);) {
 		if (m->from == m->to && !lives(m))
 			release(take_out(at));
 		else
 			at = &m->next;
 	}
-	pthread_mutex_unlock(&lock);
+	pthread_mutex_unlock(&mirror_lock);
 }
 
-/* ---- exchanging */
-
-/* A variable's memory is asked for before there is a context. Whether the CPU may read it already the kernel
- * says, by an error instead of a signal. */
-static bool touchable(struct mirror *m)
-{
-	static int probe[2] = {-1, -1};
-	char byte;
-
-	if (m->touched)
-		return true;
-	if (probe[0] < 0 && pipe2(probe, O_CLOEXEC | O_NONBLOCK))
-		return false;
-	m->touched = write(probe[1], memory(m), 1) == 1;
-	if (m->touched && read(probe[0], &byte, 1) != 1)
-		log_error("the pipe that probes memory: %m");
-	if (!m->touched)
-		log_info("managed memory at %#llx cannot be read yet", (unsigned long long)m->base);
-	return m->touched;
-}
-
-/* Where a record's bytes and an answer's are: a session has few threads that exchange. */
-static uint8_t *room(void)
-{
-	static _Thread_local uint8_t *bytes_of_thread;
-
-	if (!bytes_of_thread)
-		bytes_of_thread = malloc(MIRROR_PIECE);
-	return bytes_of_thread;
-}
-
-bool mirror_has_news(void)
-{
-	bool news = false;
-	size_t n;
-
-	pthread_mutex_lock(&lock);
-	for (struct mirror *m = first; m && !news; m = m->next)
-		news = touchable(m) &&
-		       mirror_changed(memory(m), m->agreed, m->size, 0, MIRROR_BLOCK, &n) < m->size;
-	pthread_mutex_unlock(&lock);
-	return news;
-}
-
-/* [SEND, address, number, bytes], bulk */
-static CUresult take(const uint8_t *fresh, uint64_t p, uint64_t n)
-{
-	struct mirror *m = holder(p, n);
-
-	if (!m)
-		return SERVE_BAD;
-	if (!touchable(m))
-		return CUDA_ERROR_NOT_PERMITTED;
-	mirror_merge(memory(m) + (p - m->base), m->agreed + (p - m->base), fresh, n);
-	return CUDA_SUCCESS;
-}
-
-struct run {
-	struct mirror *m;
-	size_t at, n;
-};
-
-/* [FETCH, address, number] */
-static CUresult give(struct exec *x, uint64_t from)
-{
-	struct run *run = exec_alloc(x, MIRROR_RUNS * sizeof *run);
-	size_t count = 0, total = 0, n, at;
-	uint64_t next = 0;
-	uint8_t *p = room();
-
-	if (!run || !p)
-		return CUDA_ERROR_OUT_OF_MEMORY;
-	for (struct mirror *m = first; m && !next; m = m->next) {
-		if (m->base + m->size <= from || !touchable(m))
-			continue;
-		at = from > m->base ? (from - m->base) / MIRROR_BLOCK * MIRROR_BLOCK : 0;
-		for (; at < m->size; at += n) {
-			if (count == MIRROR_RUNS || total + MIRROR_BLOCK > MIRROR_PIECE) {
-				next = m->base + at;
-				break;
-			}
-			at = mirror_changed(memory(m), m->agreed, m->size, at, MIRROR_PIECE - total, &n);
-			if (!n)
-				continue;
-			/* A kernel may go on writing: what is taken here is agreed, whatever follows. */
-			memcpy(m->agreed + at, memory(m) + at, n);
-			run[count++] = (struct run){m, at, n};
-			total += n;
-		}
-	}
-	x->bulk = p;
-	x->bulk_len = total;
-	put_u64(&x->out, next);
-	put_array(&x->out, count * 2);
-	for (size_t i = 0; i < count; i++) {
-		put_u64(&x->out, run[i].m->base + run[i].at);
-		put_u64(&x->out, run[i].n);
-		memcpy(p, run[i].m->agreed + run[i].at, run[i].n);
-		p += run[i].n;
-	}
-	return CUDA_SUCCESS;
-}
-
-/* [DROP, address] */
-static CUresult forget(uint64_t base)
+CUresult mirror_forget(uint64_t base)
 {
 	struct mirror **at, *m = NULL;
 
 	pthread_mutex_lock(&making);
-	pthread_mutex_lock(&lock);
+	pthread_mutex_lock(&mirror_lock);
 	at = place(base);
 	if (*at && (*at)->base == base)
 		m = take_out(at);
-	pthread_mutex_unlock(&lock);
+	pthread_mutex_unlock(&mirror_lock);
 	release(m);
 	pthread_mutex_unlock(&making);
 	return CUDA_SUCCESS;
-}
-
-/* [SEND or FETCH, address, number ...]: in the order of their numbers. Of two that crossed, the earlier one
- * would undo what the later one brought. Those before it were sent before it: they are through, or under way
- * in another thread (aside.c), but where a program has made up a number, and waits for its own end then. */
-static CUresult exchange(struct exec *x, enum mirror_op op, uint64_t p, uint64_t number, uint64_t n)
-{
-	uint8_t *fresh = op == MIRROR_SEND ? room() : NULL;
-	CUresult r = op == MIRROR_SEND && !fresh ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_SUCCESS;
-
-	if (fresh && !exec_bulk(x, fresh, n))
-		return SERVE_BAD;
-	pthread_mutex_lock(&lock);
-	while (number > exchanged + 1)
-		pthread_cond_wait(&turn, &lock);
-	if (number <= exchanged)
-		r = SERVE_BAD;
-	else if (!r && op == MIRROR_SEND)
-		r = take(fresh, p, n);
-	else if (!r)
-		r = give(x, p);
-	if (number > exchanged)
-		exchanged = number;
-	pthread_cond_broadcast(&turn);
-	pthread_mutex_unlock(&lock);
-	return r;
-}
-
-/* wire/mirror.h */
-CUresult serve_cuMemHostGetDevicePointer_v2(struct exec *x)
-{
-	uint64_t op = get_u64(&x->in), p = get_u64(&x->in);
-	uint64_t number = op == MIRROR_SEND || op == MIRROR_FETCH ? get_u64(&x->in) : 0;
-	uint64_t n = op == MIRROR_MAKE || op == MIRROR_SEND ? get_u64(&x->in) : 0;
-	CUresult r;
-
-	if (!get_end(&x->in) || (op == MIRROR_SEND && (!n || n > MIRROR_PIECE || n != x->frame.bulk_len)))
-		return SERVE_BAD;
-	switch (op) {
-	case MIRROR_MAKE:
-		pthread_mutex_lock(&making);
-		r = make(p, n);
-		pthread_mutex_unlock(&making);
-		return r;
-	case MIRROR_DROP: return forget(p);
-	case MIRROR_SEND:
-	case MIRROR_FETCH: return exchange(x, (enum mirror_op)op, p, number, n);
-	default: return SERVE_BAD;
-	}
 }

@@ -132,8 +132,7 @@ START_TEST(looked_ahead)
 }
 END_TEST
 
-/* Of records that may go ahead none overtakes one that could not: an exchange would wait for that (mirror.c).
- * */
+/* Of records that may go ahead none overtakes one that could not: an exchange would wait for that. */
 START_TEST(left_in_order)
 {
 	struct frame f;
