@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Exchanges of memory that program and GPU use in place (wire/mirror.h): what the program sends is merged into
- * it, and what has changed here is given.
+/* Exchanges of memory that program and GPU use in place (wire/mirror.h): what the program sends is merged
+ * into it, and what has changed here is given.
  *
  * Thread rule: the mirror threads of records; mirror_list.h. */
 #include "server/mirror_list.h"
