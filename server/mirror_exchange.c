@@ -97,7 +97,8 @@ static CUresult give(struct exec *x, uint64_t from)
 				next = m->base + at;
 				break;
 			}
-			at = mirror_changed(mirror_memory(m), m->agreed, m->size, at, MIRROR_PIECE - total, &n);
+			at = mirror_changed(mirror_memory(m), m->agreed, m->size, at, MIRROR_PIECE - total,
+				&n);
 			if (!n)
 				continue;
 			/* A kernel may go on writing: what is taken here is agreed, whatever follows. */
