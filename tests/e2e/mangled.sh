@@ -16,7 +16,7 @@ rounds=${MANGLE_ROUNDS:-3} first=${MANGLE_FIRST:-1}
 programs=("small" "counted 50 return" "crowded 20 4096" "told" "image 5 80 0 7" "share pointer"
 	"iteration 3 read"
 	"nvml" "meminfo" "polls 1" "cancelled $work/image $work/graph")
-[ -z "$two$unix" ] || programs+=("large" "large" "stripes")
+[ -z "$two$unix" ] || programs+=("large" "large")
 
 start_server
 real=$address
