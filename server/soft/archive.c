@@ -52,7 +52,7 @@ static CUresult section(struct input *in, const char *data, size_t size)
 	return r;
 }
 
-static bool is_host_elf(const char *data, size_t size)
+bool archive_is_object(const void *data, size_t size)
 {
 	Elf64_Ehdr h;
 	if (size < sizeof h)
@@ -112,19 +112,24 @@ static CUresult archive(struct input *in, const char *data, size_t size)
 		size_t n = strtoull(digits, NULL, 10); /* ten digits at most */
 		if (memcmp(m.end, "`\n", 2) || digits[0] < '0' || digits[0] > '9' || n > size - at)
 			return damaged(in, "a member of the archive reaches past its end");
-		if (is_host_elf(data + at, n))
+		if (archive_is_object(data + at, n))
 			r = object(in, data + at, n);
 		at += n + (n & 1);
 	}
 	return r;
 }
 
+bool archive_is(const void *data, size_t size)
+{
+	return size >= strlen(ARCHIVE_MAGIC) && !memcmp(data, ARCHIVE_MAGIC, strlen(ARCHIVE_MAGIC));
+}
+
 CUresult archive_add(struct image *im, const void *data, size_t size, int capability, struct jit *j)
 {
 	struct input in = {im, capability, j, 0};
-	if (size >= strlen(ARCHIVE_MAGIC) && !memcmp(data, ARCHIVE_MAGIC, strlen(ARCHIVE_MAGIC)))
+	if (archive_is(data, size))
 		return archive(&in, data, size);
-	if (is_host_elf(data, size))
+	if (archive_is_object(data, size))
 		return object(&in, data, size);
 	return image_add(im, data, size, capability, j);
 }

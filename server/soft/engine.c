@@ -10,6 +10,7 @@
 #include "server/soft/decode.h"
 #include "server/soft/ir.h"
 #include "server/soft/memory.h"
+#include "server/soft/names.h"
 
 enum {
 	OUT_OF_MEMORY = 2,
@@ -75,8 +76,8 @@ static int load(struct engine_module *m, const char *const *text, const size_t *
 	return 0;
 }
 
-int engine_module_load(const char *const *text, const size_t *n, unsigned count, struct engine_module **out,
-	struct engine_error *error)
+static int module_new(const char *const *text, const size_t *n, unsigned count, bool part,
+	struct engine_module **out, struct engine_error *error)
 {
 	struct engine_error unused;
 	error = error ? error : &unused;
@@ -93,6 +94,7 @@ int engine_module_load(const char *const *text, const size_t *n, unsigned count,
 	}
 	pthread_mutex_init(&m->lock, NULL);
 	m->id = atomic_fetch_add(&module_ids, 1) + 1;
+	m->part = part;
 	int r = load(m, text, n, count, error);
 	if (r) {
 		if (!*error->text)
@@ -102,6 +104,17 @@ int engine_module_load(const char *const *text, const size_t *n, unsigned count,
 	}
 	*out = m;
 	return 0;
+}
+
+int engine_module_load(const char *const *text, const size_t *n, unsigned count, struct engine_module **out,
+	struct engine_error *error)
+{
+	return module_new(text, n, count, false, out, error);
+}
+
+int engine_module_part(const char *text, size_t n, struct engine_module **out, struct engine_error *error)
+{
+	return module_new(&text, &n, 1, true, out, error);
 }
 
 void engine_module_unload(struct engine_module *m)

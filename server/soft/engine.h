@@ -21,7 +21,7 @@ struct engine_error {
 	int code;
 	unsigned line;     /* of the PTX text, from 1; 0: none */
 	bool unresolved;   /* a name that a further text may define */
-	char text[256];    /* one line, no newline: goes to the JIT error log and the server's log */
+	char text[256];    /* lines: go to the JIT error log and the server's log */
 };
 
 /* Reads `n` bytes of PTX (terminating NULs are allowed and ignored) and places its globals and constants in

@@ -377,6 +377,21 @@ void *image_pack(const struct image *im, int capability, size_t *size)
 	return f;
 }
 
+bool image_is_fatbin(const void *data, size_t size)
+{
+	uint32_t magic = size >= sizeof magic ? u32(data) : 0;
+	return magic == IMAGE_FATBIN_MAGIC || magic == IMAGE_WRAPPER_MAGIC;
+}
+
+bool image_is_linked(const void *data, size_t size)
+{
+	struct entry e;
+	if (size < sizeof(struct fatbin) + sizeof e || u32(data) != IMAGE_FATBIN_MAGIC)
+		return false;
+	memcpy(&e, (const char *)data + sizeof(struct fatbin), sizeof e);
+	return e.flags & FLAG_LINKED;
+}
+
 void image_shrink(struct image *im, unsigned count)
 {
 	while (im->count > count) {

@@ -32,4 +32,7 @@ CUresult image_add(struct image *im, const void *data, size_t size, int capabili
 void image_shrink(struct image *im, unsigned count);
 /* Does the fat binary hold machine code of functions? (What nvcc's linker adds to every program has none.) */
 bool image_machine_code(const void *data, size_t size);
+/* Is it a fat binary, wrapped or not? One that image_pack made? */
+bool image_is_fatbin(const void *data, size_t size);
+bool image_is_linked(const void *data, size_t size);
 void image_free(struct image *im);

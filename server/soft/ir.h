@@ -16,6 +16,11 @@ struct engine_function {
 	_Atomic bool checked;
 };
 
+struct ptx_missing {
+	const char *name;
+	struct ptx_missing *next;
+};
+
 struct engine_module {
 	struct arena *arena;
 	struct ptx_unit **units;
@@ -30,6 +35,8 @@ struct engine_module {
 	size_t const_bytes;
 	uint32_t device_shared; /* bytes of shared variables that functions other than kernels use */
 	uint32_t id;
+	bool part; /* others complete it: initialisers may name what is not there */
+	struct ptx_missing *missing; /* such names, of a part */
 	pthread_mutex_t lock;
 };
 

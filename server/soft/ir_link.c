@@ -148,6 +148,18 @@ static int address_of(
 	return 0;
 }
 
+/* A name that nothing has: a part waits for those that do. */
+static int missing(struct engine_module *m, const char *name, unsigned line, struct engine_error *error)
+{
+	struct ptx_missing *x = m->part ? arena_alloc(m->arena, sizeof *x) : NULL;
+	error->unresolved = !x;
+	if (!x)
+		return fail(error, INVALID_PTX, "undefined name %.120s in an initialiser", name, line);
+	*x = (struct ptx_missing){name, m->missing};
+	m->missing = x;
+	return 0;
+}
+
 static int fill(struct engine_module *m, struct table *t, const struct ptx_unit *u, struct ptx_var *v,
 	struct engine_error *error)
 {
@@ -155,11 +167,8 @@ static int fill(struct engine_module *m, struct table *t, const struct ptx_unit 
 		memcpy((void *)v->address, v->init, v->bytes);
 	for (const struct ptx_reloc *r = v->relocs; r; r = r->next) {
 		uint64_t a = 0;
-		if (address_of(m, t, u, r->name, &a)) {
-			error->unresolved = true;
-			return fail(error, INVALID_PTX, "undefined name %.120s in an initialiser", r->name,
-				v->line);
-		}
+		if (address_of(m, t, u, r->name, &a) && missing(m, r->name, v->line, error))
+			return error->code;
 		a = (a + (uint64_t)r->addend) >> r->shift;
 		if (r->offset + r->size <= v->bytes && r->size <= 8)
 			memcpy((void *)(v->address + r->offset), &a, r->size);

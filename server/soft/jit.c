@@ -8,7 +8,10 @@
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
+#include "server/soft/names.h"
 #include "wire/log.h"
+
+enum { UNSUPPORTED_PTX_VERSION = 222, OLDEST_TARGET = 30 };
 
 static uint64_t clock_ns(void)
 {
@@ -22,9 +25,33 @@ void jit_begin(struct jit *j)
 	j->begun = clock_ns();
 }
 
+/* CU_TARGET_COMPUTE_*: a capability, in the bits above it what code for it alone or for its family is. */
+static bool target_known(unsigned long v)
+{
+	unsigned long kind = v >> JIT_TARGET_KIND, sm = v & ((1ul << JIT_TARGET_KIND) - 1);
+	return kind <= 2 && sm >= OLDEST_TARGET && engine_target_known((unsigned)sm);
+}
+
+static CUresult read_plain(struct jit *j, CUjit_option o, uintptr_t v)
+{
+	switch (o) {
+	case CU_JIT_TARGET:
+		j->target = (unsigned)v;
+		return target_known(v) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+	case CU_JIT_CACHE_MODE:
+		return (unsigned)v <= CU_JIT_CACHE_OPTION_CA ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+	case CU_JIT_FALLBACK_STRATEGY: j->fallback = true; break;
+	case CU_JIT_LOG_VERBOSE: j->verbose = (unsigned)v; break;
+	case CU_JIT_SPLIT_COMPILE: j->split = (int)v; break;
+	default: break;
+	}
+	return (unsigned)o < CU_JIT_NUM_OPTIONS ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
 CUresult jit_read(struct jit *j, unsigned n, const CUjit_option *options, void **values)
 {
 	bool nowhere[2] = {false, false}; /* a log has a place, which is NULL */
+	CUresult r;
 	*j = (struct jit){0};
 	jit_begin(j);
 	if (n > CU_JIT_NUM_OPTIONS * 4u || (n && (!options || !values)))
@@ -49,8 +76,9 @@ CUresult jit_read(struct jit *j, unsigned n, const CUjit_option *options, void *
 			break;
 		case CU_JIT_WALL_TIME: j->wall_time = (float *)&values[i]; break;
 		default:
-			if ((unsigned)options[i] >= CU_JIT_NUM_OPTIONS)
-				return CUDA_ERROR_INVALID_VALUE;
+			r = read_plain(j, options[i], (uintptr_t)values[i]);
+			if (r)
+				return r;
 			break;
 		}
 	}
@@ -68,9 +96,9 @@ static void write_line(struct jit *j, const char *line)
 {
 	if (!j || !j->error || !j->error_size)
 		return;
-	size_t have = strnlen(j->error, j->error_size);
-	if (have < j->error_size)
-		snprintf(j->error + have, j->error_size - have, "%s%s", have ? "\n" : "", line);
+	size_t have = strnlen(j->error, j->error_size), room = j->error_size - have;
+	int n = room ? snprintf(j->error + have, room, "%s%s", have ? "\n" : "", line) : 0;
+	j->cut |= n < 0 || (size_t)n >= room;
 }
 
 void jit_error(struct jit *j, const char *fmt, ...)
@@ -84,22 +112,33 @@ void jit_error(struct jit *j, const char *fmt, ...)
 	write_line(j, line);
 }
 
-void jit_wrong(struct jit *j, unsigned long line, const char *fmt, ...)
+void jit_wrong(struct jit *j, const struct engine_error *error)
 {
-	const char *input = j && j->input && *j->input ? j->input : "application ptx input";
-	char text[1024];
-	va_list ap;
-	va_start(ap, fmt);
-	vsnprintf(text, sizeof text, fmt, ap);
-	va_end(ap);
-	jit_error(j, "ptxas %s, line %lu; error   : %s", input, line, text);
-	write_line(j, "ptxas fatal   : Ptx assembly aborted due to errors");
+	bool newer = error->code == UNSUPPORTED_PTX_VERSION;
+	if (!error->line) {
+		jit_error(j, "ptxas fatal   : %s", error->text);
+		return;
+	}
+	for (const char *at = error->text; *at; at += strspn(at, "\n")) {
+		int n = (int)strcspn(at, "\n");
+		jit_error(j, "ptxas application ptx input, line %u; %s   : %.*s", error->line,
+			newer ? "fatal" : "error", n, at);
+		at += n;
+	}
+	if (!newer)
+		write_line(j, "ptxas fatal   : Ptx assembly aborted due to errors");
+}
+
+/* The bytes of what was written. Of a log that was cut its room is told, the NUL included. */
+static size_t told(const struct jit *j)
+{
+	return j->cut && j->error_size > 1 ? j->error_size : strnlen(j->error, j->error_size);
 }
 
 void jit_end(struct jit *j)
 {
 	if (j->error_count)
-		*j->error_count = (void *)(uintptr_t)(j->error ? strnlen(j->error, j->error_size) : 0);
+		*j->error_count = (void *)(uintptr_t)(j->error ? told(j) : 0);
 	if (j->info_count)
 		*j->info_count = (void *)(uintptr_t)(j->info ? strnlen(j->info, j->info_size) : 0);
 	uint64_t now = clock_ns();

@@ -4,18 +4,25 @@
  *
  * Thread rule: see state.h. Texts are read without the lock; a link then is its thread's alone (link_enter),
  * and others wait for it. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include "server/soft/archive.h"
 #include "server/soft/context.h"
 #include "server/soft/engine.h"
+#include "server/soft/link_input.h"
 #include "server/soft/module.h"
 
 struct link {
 	struct object object;
 	struct image image;
 	struct jit jit;
-	void *out; /* made once: no input comes behind it */
+	struct link_names names;
+	unsigned inputs;
+	bool device_runtime; /* it is one of them */
+	bool completed; /* or tried to be: no input comes behind that */
+	CUresult wrong; /* with the names: it will not be mended */
+	void *out;
 	size_t out_size;
 	bool busy; /* a thread works on it without the lock */
 };
@@ -24,6 +31,7 @@ static void link_finish(struct object *o)
 {
 	struct link *l = (struct link *)o;
 	image_free(&l->image);
+	link_names_free(&l->names);
 	free(l->out);
 	free(l);
 }
@@ -39,6 +47,8 @@ CUresult cuLinkCreate_v2(unsigned n, CUjit_option *options, void **values, CUlin
 	if (!l)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	CUresult r = jit_read(&l->jit, n, options, values);
+	if (!r && l->jit.fallback)
+		r = CUDA_ERROR_INVALID_VALUE; /* there is no binary to prefer */
 	if (!r && !object_open(&l->object, KIND_LINK, g.context, link_finish))
 		r = CUDA_ERROR_OUT_OF_MEMORY;
 	if (r) {
@@ -53,25 +63,43 @@ CUresult cuLinkCreate(unsigned n, CUjit_option *options, void **values, CUlinkSt
 	return cuLinkCreate_v2(n, options, values, out);
 }
 
+/* What a real driver answers when names do not fit together. */
+static CUresult names_wrong(struct link *l)
+{
+	return l->wrong = l->jit.verbose ? CUDA_ERROR_UNKNOWN : CUDA_ERROR_INVALID_SOURCE;
+}
+
+static CUresult take_names(struct link *l, struct engine_module *const *part, unsigned n, const char *name)
+{
+	char number[32];
+	bool twice = false;
+	snprintf(number, sizeof number, "Input %u", l->inputs);
+	for (unsigned i = 0; i < n; i++)
+		if (!link_names_add(&l->names, part[i], name && *name ? name : number, &l->jit, &twice))
+			return CUDA_ERROR_OUT_OF_MEMORY;
+	return twice ? names_wrong(l) : CUDA_SUCCESS;
+}
+
 /* Each text of an input is checked alone now, so that an error comes with the input that it is in. What it
  * lacks may be in an input to come. */
-static CUresult check(struct link *l, unsigned from)
+static CUresult check(struct link *l, unsigned from, const char *name)
 {
-	CUresult r = CUDA_SUCCESS;
-	for (unsigned t = from; !r && t < l->image.count; t++) {
-		struct engine_module *m = NULL;
+	unsigned n = l->image.count - from, unused;
+	struct engine_module **part = calloc(n + 1, sizeof *part);
+	CUresult r = part ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+	for (unsigned i = 0; !r && i < n; i++) {
 		struct engine_error error = {0};
-		const char *text = l->image.text[t];
-		unsigned unused;
-		r = (CUresult)engine_module_load(&text, &l->image.size[t], 1, &m, &error);
-		if (r && error.unresolved)
-			r = CUDA_SUCCESS;
-		else if (r)
-			jit_wrong(&l->jit, error.line, "%s", error.text);
+		r = (CUresult)engine_module_part(
+			l->image.text[from + i], l->image.size[from + i], &part[i], &error);
+		if (r)
+			jit_wrong(&l->jit, &error);
 		else
-			r = module_acceptable(m, &unused, &l->jit);
-		engine_module_unload(m);
+			r = module_acceptable(part[i], &unused, &l->jit);
 	}
+	r = r ? r : take_names(l, part, n, name);
+	for (unsigned i = 0; part && i < n; i++)
+		engine_module_unload(part[i]);
+	free(part);
 	return r;
 }
 
@@ -107,20 +135,23 @@ static void link_leave(struct link *l)
 
 static CUresult add(struct link *l, CUjitInputType type, const void *data, size_t size, const char *name)
 {
-	if (l->out)
+	if (l->completed)
 		return CUDA_ERROR_INVALID_VALUE;
 	jit_begin(&l->jit);
+	l->inputs++;
 	/* What of the device runtime there is here is in the engine. */
-	if (type == CU_JIT_INPUT_LIBRARY && name && strstr(name, "cudadevrt"))
+	if (type == CU_JIT_INPUT_LIBRARY && name && strstr(name, "cudadevrt")) {
+		l->device_runtime = true;
 		return CUDA_SUCCESS;
+	}
 	unsigned before = l->image.count;
 	int capability = soft.major * 10 + soft.minor;
-	CUresult r = type == CU_JIT_INPUT_LIBRARY || type == CU_JIT_INPUT_OBJECT
-			     ? archive_add(&l->image, data, size, capability, &l->jit)
-			     : image_add(&l->image, data, size, capability, &l->jit);
-	l->jit.input = name;
-	r = r ? r : check(l, before);
-	l->jit.input = NULL;
+	CUresult r = link_form(type, data, size);
+	if (!r)
+		r = type == CU_JIT_INPUT_LIBRARY || type == CU_JIT_INPUT_OBJECT
+			    ? archive_add(&l->image, data, size, capability, &l->jit)
+			    : image_add(&l->image, data, size, capability, &l->jit);
+	r = r ? r : check(l, before, name);
 	if (r)
 		image_shrink(&l->image, before);
 	jit_end(&l->jit);
@@ -168,35 +199,22 @@ CUresult cuLinkAddFile(CUlinkState h, CUjitInputType type, const char *path, uns
 	return cuLinkAddFile_v2(h, type, path, n, options, values);
 }
 
-/* A module may be loaded with calls that lead nowhere, but not linked. */
-static CUresult resolved(struct engine_module *m, struct jit *jit)
-{
-	const struct engine_function *f;
-	for (unsigned i = 0; (f = engine_function_at(m, i)); i++) {
-		const struct engine_function_info *info = engine_function_info(f);
-		if (info->uncovered && !strncmp(info->uncovered, "call", 4)) {
-			jit_error(jit, "link: entry %s calls a function that no input has (%s)", info->name,
-				info->uncovered);
-			return CUDA_ERROR_INVALID_SOURCE;
-		}
-	}
-	return CUDA_SUCCESS;
-}
-
 /* Do the inputs make a module together? */
 static CUresult try(struct link *l)
 {
 	const struct image *im = &l->image;
 	struct engine_module *m = NULL;
 	struct engine_error error = {0};
+	if (!link_names_complete(&l->names, l->device_runtime, &l->jit))
+		return names_wrong(l);
 	if (!im->count)
 		return CUDA_SUCCESS; /* a module of nothing */
 	CUresult r = (CUresult)engine_module_load(
 		(const char *const *)im->text, im->size, im->count, &m, &error);
 	if (r)
-		jit_error(&l->jit, "link: line %u: %s", error.line, error.text);
-	else
-		r = resolved(m, &l->jit);
+		jit_error(&l->jit, "error   : line %u: %s", error.line, error.text);
+	if (r && error.unresolved)
+		r = names_wrong(l);
 	unsigned unused;
 	r = r ? r : module_acceptable(m, &unused, &l->jit);
 	engine_module_unload(m);
@@ -205,13 +223,17 @@ static CUresult try(struct link *l)
 
 static CUresult complete(struct link *l, void **out, size_t *size)
 {
+	l->completed = true;
+	if (l->wrong)
+		return l->wrong;
+	if (l->out)
+		return CUDA_ERROR_INVALID_HANDLE;
 	jit_begin(&l->jit);
 	CUresult r = try(l);
 	jit_end(&l->jit);
 	if (r)
 		return r;
-	if (!l->out)
-		l->out = image_pack(&l->image, soft.major * 10 + soft.minor, &l->out_size);
+	l->out = image_pack(&l->image, soft.major * 10 + soft.minor, &l->out_size);
 	if (!l->out)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	*out = l->out;

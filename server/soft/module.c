@@ -11,7 +11,7 @@
 #include "server/soft/allocation.h"
 #include "server/soft/capture.h"
 #include "server/soft/engine.h"
-#include "server/soft/opcodes.h"
+#include "server/soft/names.h"
 #include "server/soft/stream.h"
 #include "wire/log.h"
 
@@ -70,16 +70,6 @@ static bool acceptable(const struct engine_function_info *f, struct jit *jit)
 	if (f->param_bytes > PARAMETERS_MOST)
 		jit_error(jit, "entry %s: parameters take %zu bytes, more than %d", f->name, f->param_bytes,
 			PARAMETERS_MOST);
-	for (const char *next, *p = f->uncovered; p; p = next) {
-		if (!opcode_known(p)) {
-			const char *at = strstr(p, " at line ");
-			jit_wrong(jit, at ? strtoul(at + strlen(" at line "), NULL, 10) : 0,
-				"entry %s: %.*s is no PTX instruction", f->name, (int)strcspn(p, ", "), p);
-			return false;
-		}
-		next = strstr(p, ", ");
-		next = next ? next + 2 : NULL;
-	}
 	return f->param_bytes <= PARAMETERS_MOST;
 }
 
@@ -92,19 +82,50 @@ CUresult module_acceptable(struct engine_module *code, unsigned *count, struct j
 	return CUDA_SUCCESS;
 }
 
+bool module_of_device_runtime(const char *name)
+{
+	return !strncmp(name, "cuda", 4) || !strncmp(name, "__cuda", 6);
+}
+
+static bool unresolved(void *jit, const struct engine_name *n)
+{
+	if (n->kind != ENGINE_NAME_USED || !n->function || module_of_device_runtime(n->name))
+		return true;
+	jit_error(jit, "ptxas fatal   : Unresolved extern function '%s'", n->name);
+	return false;
+}
+
+/* A module has all that it calls. An external variable that it lacks is an own one. */
+static CUresult complete(struct engine_module *code, struct jit *jit)
+{
+	return !code || engine_names(code, unresolved, jit) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_PTX;
+}
+
+/* Code is made for another target, or by fewer threads than none. */
+static CUresult made_for(const struct jit *jit)
+{
+	unsigned kind = jit->target >> JIT_TARGET_KIND, sm = jit->target & ((1u << JIT_TARGET_KIND) - 1);
+	unsigned own = (unsigned)(soft.major * 10 + soft.minor);
+	bool runs = kind == 1 ? sm == own : sm / 10 == own / 10 && sm <= own;
+	if (jit->target && !runs)
+		return CUDA_ERROR_INVALID_SOURCE;
+	return jit->split < 0 ? CUDA_ERROR_INVALID_PTX : CUDA_SUCCESS;
+}
+
 CUresult module_load(
 	const struct image *im, struct context *c, struct library *l, struct jit *jit, struct module **out)
 {
 	struct engine_module *code = NULL;
+	CUresult wrong = im->count && jit ? made_for(jit) : CUDA_SUCCESS;
+	if (wrong)
+		return wrong;
 	if (im->count) {
 		object_ref(c);
 		pthread_mutex_unlock(&soft.lock);
 		struct engine_error error = {0};
 		int r = engine_module_load((const char *const *)im->text, im->size, im->count, &code, &error);
-		if (r && error.line)
-			jit_wrong(jit, error.line, "%s", error.text);
-		else if (r)
-			jit_error(jit, "ptx: %s", error.text);
+		if (r)
+			jit_wrong(jit, &error);
 		pthread_mutex_lock(&soft.lock);
 		bool gone = c && !c->active;
 		object_unref(c);
@@ -123,7 +144,8 @@ CUresult module_load(
 	}
 	m->code = code;
 	m->library = l;
-	CUresult wrong = module_acceptable(code, &m->count, jit);
+	wrong = module_acceptable(code, &m->count, jit);
+	wrong = wrong ? wrong : complete(code, jit);
 	if (wrong) {
 		object_close(&m->object);
 		return wrong;

@@ -60,6 +60,8 @@ CUresult module_load(
 	const struct image *im, struct context *c, struct library *l, struct jit *jit, struct module **out);
 /* Refuses what can be read but no PTX assembler would take; *count: the entries looked at. */
 CUresult module_acceptable(struct engine_module *code, unsigned *count, struct jit *jit);
+/* What only the device runtime has, and it is not here: a kernel that calls it cannot run, others can. */
+bool module_of_device_runtime(const char *name);
 /* The function object of code inside m, made on first use. */
 struct function *module_function(struct module *m, const struct engine_function *code);
 /* What a CUfunction argument means in that context: a function, or a library's kernel. NULL: the code in

@@ -149,9 +149,11 @@ static void instruction(struct parser *p)
 	}
 	lex_expect(&p->l, ';');
 	struct ptx_insn *i = p->l.failed ? NULL : next_insn(p);
-	if (i)
-		*i = (struct ptx_insn){
-			.m = m, .op = op, .line = line, .pred = pred, .nop = (uint16_t)n, .pred_neg = neg};
+	if (!i)
+		return;
+	*i = (struct ptx_insn){
+		.m = m, .op = op, .line = line, .pred = pred, .nop = (uint16_t)n, .pred_neg = neg};
+	parse_check_operands(p, i);
 }
 
 static void directive(struct parser *p)

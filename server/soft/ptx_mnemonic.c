@@ -31,7 +31,8 @@ static bool piece_space(struct ptx_mnem *m, const char *s, size_t n)
 	return false;
 }
 
-static void piece(struct ptx_mnem *m, const char *s, size_t n)
+/* False: it is no modifier that the reader knows. */
+static bool piece(struct ptx_mnem *m, const char *s, size_t n)
 {
 	unsigned type = ptx_type_find(s, n);
 	if (type) {
@@ -39,13 +40,13 @@ static void piece(struct ptx_mnem *m, const char *s, size_t n)
 			m->types[m->ntypes++] = (uint8_t)type;
 		else
 			m->unknown = true;
-		return;
+		return true;
 	}
 	if (piece_space(m, s, n))
-		return;
+		return true;
 	if (n == 2 && s[0] == 'v' && (s[1] == '2' || s[1] == '4' || s[1] == '8')) {
 		m->vec = (uint8_t)(s[1] - '0');
-		return;
+		return true;
 	}
 	if (n > 4 && !memcmp(s, "m64n", 4)) /* the shapes of wgmma, which reads the rest itself */
 		n = 4;
@@ -56,9 +57,10 @@ static void piece(struct ptx_mnem *m, const char *s, size_t n)
 				m->mods[m->nmods++] = mods[i].mod;
 			else
 				m->unknown = true;
-			return;
+			return true;
 		}
 	m->unknown = true;
+	return false;
 }
 
 const struct ptx_mnem *parse_mnemonic(struct parser *p, const char *s, size_t n)
@@ -70,9 +72,10 @@ const struct ptx_mnem *parse_mnemonic(struct parser *p, const char *s, size_t n)
 	for (struct ptx_mnem *m = *b; m; m = m->next)
 		if (!strncmp(m->text, s, n) && !m->text[n])
 			return m;
-	struct ptx_mnem *m = parse_alloc(p, sizeof *m);
-	if (!m)
+	struct read_mnem *read = parse_alloc(p, sizeof *read);
+	if (!read)
 		return NULL;
+	struct ptx_mnem *m = &read->m;
 	m->text = parse_text(p, s, n);
 	const char *dot = memchr(s, '.', n), *end = s + n;
 	m->opcode = parse_text(p, s, dot ? (size_t)(dot - s) : n);
@@ -81,9 +84,14 @@ const struct ptx_mnem *parse_mnemonic(struct parser *p, const char *s, size_t n)
 	m->vec = 1;
 	while (dot) {
 		const char *q = memchr(dot + 1, '.', (size_t)(end - dot - 1));
-		piece(m, dot + 1, (size_t)((q ? q : end) - dot - 1));
+		size_t k = (size_t)((q ? q : end) - dot - 1);
+		if (!piece(m, dot + 1, k) && !read->strange)
+			read->strange = parse_text(p, dot + 1, k);
 		dot = q;
 	}
+	parse_check_mnemonic(p, read);
+	if (p->l.failed)
+		return NULL;
 	m->next = *b;
 	return *b = m;
 }

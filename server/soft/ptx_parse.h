@@ -22,6 +22,13 @@ struct symbol {
 	struct symbol *scope_next;
 };
 
+/* What the reader alone knows of a mnemonic. */
+struct read_mnem {
+	struct ptx_mnem m; /* first: an instruction points to it */
+	const char *strange; /* the first modifier that is none the reader knows; NULL: none */
+	const struct ptx_form *form; /* of its operands; NULL: not looked at */
+};
+
 /* A use of a label that is not defined yet. */
 struct pending {
 	const char *name;
@@ -64,8 +71,11 @@ void parse_variables(struct parser *p, bool is_extern, bool visible, bool weak, 
 /* One parameter of a function, without the comma. */
 struct ptx_var *parse_param(struct parser *p);
 void parse_body(struct parser *p);
-/* The mnemonic of those n bytes; NULL: memory is short. */
+/* The mnemonic of those n bytes; NULL: there is none, or memory is short. */
 const struct ptx_mnem *parse_mnemonic(struct parser *p, const char *s, size_t n);
+/* What is wrong with a mnemonic or an instruction, where the reader's tables say how it is: fails. */
+void parse_check_mnemonic(struct parser *p, struct read_mnem *m);
+void parse_check_operands(struct parser *p, const struct ptx_insn *i);
 /* Operands must be at their final places, since labels are filled in later. */
 void parse_operand(struct parser *p, struct ptx_operand *o);
 /* The use of a label that is not defined yet, in an operand or a slot of a jump table. */

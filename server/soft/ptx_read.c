@@ -3,12 +3,13 @@
  * file tables).
  *
  * Thread rule: one call reads one text; calls are independent. */
+#include "server/soft/names.h"
 #include "server/soft/ptx_parse.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAX_TARGET = 1000, UNSUPPORTED_PTX_VERSION = 222, OUT_OF_MEMORY = 2 };
+enum { MAX_TARGET = 100000, UNSUPPORTED_PTX_VERSION = 222, OUT_OF_MEMORY = 2 };
 
 /* .section name { ... } */
 void parse_skip_section(struct parser *p)
@@ -50,8 +51,12 @@ static void target(struct parser *p)
 		for (uint32_t k = 3; p->l.t.kind == TK_NAME && k < p->l.t.n && s[k] >= '0' &&
 				s[k] <= '9'; k++)
 			sm = sm < MAX_TARGET ? sm * 10 + (unsigned)(s[k] - '0') : sm;
-		if (sm && !memcmp(s, "sm_", 3))
+		if (sm && !memcmp(s, "sm_", 3)) {
 			p->u->target = (int)sm;
+			if (!engine_target_known(sm))
+				lex_fail(&p->l, INVALID_PTX, "Unsupported .target '%.*s'",
+					p->l.t.n < 40 ? (int)p->l.t.n : 40, s);
+		}
 		lex_next(&p->l);
 	} while (lex_accept(&p->l, ','));
 }

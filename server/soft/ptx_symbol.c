@@ -82,6 +82,7 @@ bool scope_open(struct parser *p)
 void scope_close(struct parser *p)
 {
 	struct scope *s = &p->scope[p->depth];
+	const struct pending *undefined = NULL; /* the first in the text, which is the last of the list */
 	for (struct pending *q = s->pending, *next; q; q = next) {
 		next = q->next;
 		struct symbol *y = symbol_find(p, q->name, q->n);
@@ -93,13 +94,16 @@ void scope_close(struct parser *p)
 				*q->slot = y->reg;
 			}
 		} else if (p->depth <= 1) {
-			p->l.t.line = q->line;
-			lex_fail(&p->l, INVALID_PTX, "undefined name \"%.*s\"", q->n < 80 ? (int)q->n : 80,
-				q->name);
+			undefined = q;
 		} else {
 			q->next = p->scope[p->depth - 1].pending;
 			p->scope[p->depth - 1].pending = q;
 		}
+	}
+	if (undefined) {
+		p->l.t.line = undefined->line;
+		lex_fail(&p->l, INVALID_PTX, "Unknown symbol '%.*s'",
+			undefined->n < 80 ? (int)undefined->n : 80, undefined->name);
 	}
 	for (struct symbol *y = s->symbols; y; y = y->scope_next) {
 		struct symbol **b = &p->bucket[y->hash % SYMBOL_BUCKETS];

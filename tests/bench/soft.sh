@@ -10,7 +10,7 @@ command -v nvcc >/dev/null || { echo "SKIP: no nvcc"; exit 77; }
 tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
 objects=$(cd "$B/obj/server/soft" && ls {check*,shadow,ptx_*,ir_*,decode*,exec_*,engine,printf,builtin}.o \
-	{fault,file,memory,handlers_pick,handlers.sse2,handlers.avx2,handlers.avx512}.o | sed "s|^|$PWD/|")
+	{fault,file,memory,opcodes}.o handlers{_pick,.sse2,.avx2,.avx512}.o | sed "s|^|$PWD/|")
 # shellcheck disable=SC2086 # a list
 ${CC:-gcc} -std=gnu11 -D_GNU_SOURCE -O2 -g -Wall -Wextra -I. -o "$tmp/soft" tests/bench/soft/soft.c \
 	tests/soft/engine/no_texture.c $objects \

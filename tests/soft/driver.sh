@@ -18,7 +18,8 @@ cc=(${CC:-gcc} -std=gnu11 -O1 -g -Wall -Wextra "${san[@]}" -D_GNU_SOURCE -I. -I"
 
 "${cc[@]}" -o "$work/table" tests/soft/driver/table.c server/soft/{memory,file,reserved,shadow}.c \
 	wire/log.c &&
-"${cc[@]}" -o "$work/images" tests/soft/driver/images.c server/soft/{image,jit}.c wire/log.c -llz4 -lzstd &&
+"${cc[@]}" -o "$work/images" tests/soft/driver/images.c server/soft/{image,jit,ptx_target}.c \
+	wire/log.c -llz4 -lzstd &&
 "${cc[@]}" -o "$work/mutate_images" tests/soft/driver/mutate_images.c tests/soft/mutate.c wire/image.c \
 	"$B/lib/libscuda-soft.so" \
 	-llz4 -lzstd -Wl,-rpath,"$(cd "$B/lib" && pwd)" || exit 1

@@ -14,7 +14,7 @@ case $B in
 *tsan*) san=-fsanitize=thread ;;
 esac
 objects=$(cd "$B/obj/server/soft" && ls {check*,shadow,ptx_*,ir_*,decode*,exec_*,engine,printf,builtin}.o \
-	{fault,file,memory,handlers_pick,handlers.sse2,handlers.avx2,handlers.avx512}.o | sed "s|^|$PWD/|")
+	{fault,file,memory,opcodes}.o handlers{_pick,.sse2,.avx2,.avx512}.o | sed "s|^|$PWD/|")
 build() # PROGRAM SOURCE...
 {
 	local out=$tmp/$1

@@ -109,7 +109,11 @@ static void runs_with(CUjitInputType type, const void *data, size_t size)
 	void *image;
 	size_t n;
 	IS(cuLinkComplete(l, &image, &n), CUDA_ERROR_INVALID_SOURCE);
-	CHECK(strlen(errors) > 0);
+	CHECK(!strcmp(errors, "error   : Undefined reference to 'twice' in 'caller'"));
+	IS(cuLinkAddData_v2(l, type, (void *)(uintptr_t)data, size, "library", 0, NULL, NULL),
+		CUDA_ERROR_INVALID_VALUE);
+	OK(cuLinkDestroy(l));
+	l = started();
 	OK(cuLinkAddData_v2(l, type, (void *)(uintptr_t)data, size, "library", 0, NULL, NULL));
 	OK(cuLinkComplete(l, &image, &n));
 	void *copy = malloc(n); /* the image needs nothing of the linker's */
@@ -235,6 +239,48 @@ static void wall_time(void)
 	CHECK(strstr(log, "ptxas application ptx input, line 6; error   : ") == log);
 }
 
+/* Beside what tests/apps/conformance/logs.c compares: what right texts may say, and weak names. */
+static void right_and_wrong(void)
+{
+	static const char *const right[] = {
+		".reg .b16 %h<3>; shl.b16 %h0,%h1,%r0;",
+		"mul.wide.u32 %d,%r0,%r1;",
+		"mad.wide.s32 %d,%r0,3,%d;",
+		"mov.b64 %d,{%r0,%r1};",
+		"and.pred %p,%p,%p;",
+		"popc.b64 %r0,%d;",
+		"selp.b64 %d,%d,1,%p;",
+		"max.u32 %r0,%r1,2;",
+	};
+	static const char *const wrong[] = {
+		"mul.wide.u32 %r0,%r0,%r1;",
+		"popc.b64 %d,%d;",
+		"mov.u32 %p,1;",
+		"selp.b32 %r0,%r1,%r1,%r1;",
+		"add.u32 %r0;",
+		"add %r0,%r1,%r1;",
+	};
+	static const char weak[] = PTX_HEAD ".weak .func f { ret; }\n";
+	char text[512];
+	CUlinkState l;
+	CUmodule m;
+	for (size_t i = 0; i < sizeof right / sizeof *right + sizeof wrong / sizeof *wrong; i++) {
+		size_t n = sizeof right / sizeof *right;
+		snprintf(text, sizeof text,
+			PTX_HEAD ".visible .entry k() { .reg .b32 %%r<2>; .reg .b64 %%d; .reg .pred %%p;\n"
+				 "%s ret; }\n",
+			i < n ? right[i] : wrong[i - n]);
+		IS(cuModuleLoadData(&m, text), i < n ? CUDA_SUCCESS : CUDA_ERROR_INVALID_PTX);
+		if (i < n)
+			OK(cuModuleUnload(m));
+	}
+	OK(cuLinkCreate_v2(0, NULL, NULL, &l));
+	for (int i = 0; i < 2; i++)
+		OK(cuLinkAddData_v2(
+			l, CU_JIT_INPUT_PTX, (void *)(uintptr_t)weak, sizeof weak, "weak", 0, NULL, NULL));
+	OK(cuLinkDestroy(l));
+}
+
 static void no_code(void)
 {
 	static const uint32_t nothing[4] = {0xba55ed50u, 0x00100001u, 0, 0};
@@ -275,6 +321,7 @@ int main(void)
 	inputs();
 	unhindered();
 	wall_time();
+	right_and_wrong();
 	no_code();
 	listener();
 	puts("PASS linking");
