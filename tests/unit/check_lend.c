@@ -199,6 +199,7 @@ START_TEST(far)
 	ck_assert_int_eq(getsockname(listener, (struct sockaddr *)&a, &n), 0);
 	ck_assert_int_eq(connect(fd, (struct sockaddr *)&a, n), 0);
 	fd = accept(listener, NULL, NULL);
+	stream_close(s->stream);
 	ck_assert_int_eq(stream_accept(fd, NULL, 1000, &s->stream, &identity, &why), 0);
 	ck_assert_ptr_null(lend_map(s));
 	ck_assert_int_eq(lend_offer(s, &size), -1);
