@@ -44,7 +44,8 @@ static _Atomic unsigned striped;        /* records whose bulk came by both */
 static _Atomic enum second_word word;   /* the daemon's last one */
 static _Atomic bool stripes;            /* data goes by both; and the second one ends in the middle of it */
 static _Atomic bool cut_data;
-static void (*data_instead)(const struct wish *w, uint64_t at, uint64_t n);     /* what a liar sends */
+typedef void data_put(const struct wish *w, uint64_t at, uint64_t n);
+static data_put *_Atomic data_instead;     /* what a liar sends */
 static uint64_t data_more;              /* and how much more than it was asked for */
 static const struct share_token token = {{0x0123456789abcdef, 0xfedcba9876543210}};
 static pthread_t server;
@@ -197,8 +198,9 @@ static bool serve_record(const struct frame *f, uint32_t *count)
 		return true;
 	for (uint64_t at = 0, most = stripes ? LIMIT_REPLY : chunk; at < w.data; at += most) {
 		uint64_t n = w.data - at < most ? w.data - at : most;
-		if (data_instead)
-			data_instead(&w, at, n + (at + n == w.data ? data_more : 0));
+		data_put *instead = data_instead;
+		if (instead)
+			instead(&w, at, n + (at + n == w.data ? data_more : 0));
 		else if (slots && lender != LENDS_NOT)
 			put_lent(&w, at, n);
 		else if (stripes)
